@@ -183,12 +183,14 @@ func (*customerReader) wholeReservation(
 	return view
 }
 
-// ReservationQuery asks for the reservations of a customer, the newest first, of those at a budget
-// or below it, or of both.
+// ReservationQuery asks for the reservations of an environment, the newest first: of a customer, at a
+// budget or below it, of both, or all.
 type ReservationQuery struct {
 	Env      uint32
-	Customer string // empty: of all of the budget
-	Budget   string // empty: at any and at none
+	Customer string // empty: of CustomerID
+	// CustomerID is zero where neither it nor Customer is asked for.
+	CustomerID [16]byte
+	Budget     string // empty: at any and at none
 	// States are those that are wanted, one bit for each; 0: all.
 	States uint8
 	// After is where the page before ended; zero: from the newest on.
@@ -207,19 +209,21 @@ func (m *customerReader) Reservations(q *ReservationQuery) (
 	list []ReservationView, next [16]byte, o engine.Outcome,
 ) {
 	s := m.state.Load()
-	if q.Customer == "" {
+	customer := uint32(0)
+	switch {
+	case q.Customer != "":
+		customer = s.CustomerNamed(q.Env, []byte(q.Customer))
+	case q.CustomerID != [16]byte{}:
+		customer = s.CustomerIn(q.Env, &q.CustomerID)
+	default:
 		return m.reservationsAt(s, q)
 	}
-	customer := s.CustomerNamed(q.Env, []byte(q.Customer))
 	if customer == 0 {
 		return nil, next, engine.OutcomeCustomerUnknown
 	}
-	within := func(string) bool { return true }
-	if q.Budget != "" {
-		var ok bool
-		if within, ok = budgets.Below(&s.budgets.Forest, q.Env, q.Budget); !ok {
-			return nil, next, engine.OutcomeBudgetUnknown
-		}
+	within, ok := s.reservedWithin(q)
+	if !ok {
+		return nil, next, engine.OutcomeBudgetUnknown
 	}
 	from := uint32(0)
 	if q.After != ([16]byte{}) {
@@ -264,12 +268,21 @@ const (
 	reservationStep          = 64
 )
 
-// reservationsAt is Reservations of all customers at a budget and below it, by their rows, the
+// reservedWithin returns what tells whether a reservation at a budget, by its key, is asked for. False:
+// there is no such budget.
+func (s *state) reservedWithin(q *ReservationQuery) (within func(key string) bool, ok bool) {
+	if q.Budget == "" {
+		return func(string) bool { return true }, true
+	}
+	return budgets.Below(&s.budgets.Forest, q.Env, q.Budget)
+}
+
+// reservationsAt is Reservations of all customers, by their rows, the
 // newest first: a row that is used again comes early.
 func (m *customerReader) reservationsAt(s *state, q *ReservationQuery) (
 	list []ReservationView, next [16]byte, o engine.Outcome,
 ) {
-	within, ok := budgets.Below(&s.budgets.Forest, q.Env, q.Budget)
+	within, ok := s.reservedWithin(q)
 	if !ok {
 		return nil, next, engine.OutcomeBudgetUnknown
 	}

@@ -27,12 +27,14 @@ func (a *customers) reservationRoutes() []server.Route {
 		row("GET", environment+"/customers/{customer}/reservations", "listReservations",
 			"A customer's reservations, newest first, closed ones too", a.listReservations,
 			server.Asks(server.InQuery("state", server.EnumSchema(billingview.ReservationStates...),
-				"all when absent")),
+				"all when absent"),
+				server.InQuery("budget", server.TextSchema(1, maxID), "those at it, or below it")),
 			pages("reservations", "Reservation", maxReservations, "100", maxReservationCursor)),
 		row("GET", environment+"/reservations", "listBudgetReservations",
-			"The reservations at a budget and below it, newest first, closed ones too",
+			"The reservations of all customers, newest first, closed ones too",
 			a.listBudgetReservations,
-			server.Asks(server.InQuery("budget", server.TextSchema(1, maxID), "required"),
+			server.Asks(server.InQuery("budget", server.TextSchema(1, maxID),
+				"those at it, or below it; it or state is required"),
 				server.InQuery("state", server.EnumSchema(billingview.ReservationStates...),
 					"all when absent")),
 			pages("reservations", "Reservation", maxReservations, "100", maxReservationCursor)),
@@ -59,17 +61,20 @@ func (a *customers) listReservations(x *server.Exchange) *server.Fault {
 	if fault != nil {
 		return fault
 	}
-	return a.reservations(x, &billing.ReservationQuery{Customer: customer})
+	return a.reservations(x, &billing.ReservationQuery{
+		Customer: customer, Budget: string(x.Ctx.QueryArgs().Peek("budget")),
+	})
 }
 
 // listBudgetReservations is GET …/reservations.
 func (a *customers) listBudgetReservations(x *server.Exchange) *server.Fault {
-	budget, ok := form.CheckText(x.Ctx.QueryArgs().Peek("budget"), 1, maxID)
-	if !ok {
+	query := x.Ctx.QueryArgs()
+	budget, ok := form.CheckText(query.Peek("budget"), 1, maxID)
+	if !ok && (query.Has("budget") || !query.Has("state")) {
 		return server.FieldsFault([]server.FieldError{budget.Of("budget")})
 	}
 	return a.reservations(x, &billing.ReservationQuery{
-		Budget: string(x.Ctx.QueryArgs().Peek("budget")),
+		Budget: string(query.Peek("budget")),
 	})
 }
 

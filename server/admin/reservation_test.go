@@ -77,3 +77,24 @@ func TestOperatorsSettle(t *testing.T) {
 	}
 	require.Equal(t, []any{"tokens 3", "tokens 4", "tokens 60, seats 1", "tokens 20, seats 0"}, settled)
 }
+
+// TestReservationsAreListedByCustomerAndBudget: by both, and in a state of all customers.
+func TestReservationsAreListedByCustomerAndBudget(t *testing.T) {
+	n := start(t)
+	key := n.furnish()
+	n.subscribe(key)
+	n.post(key, "/reservations", `{"reservationKey":"r","featureKey":"tokens","usageUnits":1,`+
+		`"customerReferenceId":"ada"}`).is(201, "")
+	for path, status := range map[string]int{
+		"customers/ada/reservations?budget=nothing": 404, "reservations?state=open&budget=": 400,
+		"reservations": 400,
+	} {
+		require.Equal(t, status, n.call("GET", sandbox+path, "").status, path)
+	}
+	for path, listed := range map[string]int{
+		"customers/ada/reservations": 1, "reservations?state=open": 1, "reservations?state=settled": 0,
+	} {
+		a := n.call("GET", sandbox+path, "").is(200, "")
+		require.Len(t, a.data()["reservations"], listed, path)
+	}
+}

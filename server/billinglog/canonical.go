@@ -11,6 +11,14 @@ import (
 	"tollgate/server"
 )
 
+// Canonical is a JSON value in a form that equal values share; what is not JSON stays as it is.
+func Canonical(text []byte) []byte {
+	if value, ok := appendCanonical(nil, text); ok {
+		return value
+	}
+	return text
+}
+
 // appendCanonical appends a JSON value in a form that equal values share: members in the order of
 // their names, numbers and strings in one spelling, no blanks. False: the text is not JSON.
 func appendCanonical(dst, text []byte) ([]byte, bool) {

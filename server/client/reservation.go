@@ -11,6 +11,7 @@ import (
 	"tollgate/engine/decimal"
 	"tollgate/engine/wire"
 	"tollgate/server"
+	"tollgate/server/billinglog"
 	"tollgate/server/billingview"
 	"tollgate/server/form"
 )
@@ -29,10 +30,12 @@ func (a *API) reservationRoutes() []server.Route {
 			gives(201, "Held; the same key and body again: the first answer"),
 			gives(200, "What a dryRun would have held")),
 		row("GET", "/reservations", "listReservations",
-			"The reservations of a customer, or at a budget, newest first", server.AccessRead,
+			"The reservations of a customer, at a budget, or in a state, newest first", server.AccessRead,
 			a.listReservations, reads,
 			server.Asks(
-				server.InQuery("customerReferenceId", text(1, maxID), "whose; required without budget"),
+				server.InQuery("customerReferenceId", text(1, maxID),
+					"whose; it, customerId, budget or state is required"),
+				server.InQuery("customerId", server.UUIDSchema, "whose, by the customer's id"),
 				server.InQuery("budget", text(1, maxID), "those at this budget, or below it"),
 				server.InQuery("state", states, "all when absent"),
 				server.InQuery("limit", server.IntSchema(1, maxReservations), "100 when absent"),
@@ -47,10 +50,10 @@ func (a *API) reservationRoutes() []server.Route {
 			byID(a.settleReservation), server.Takes(server.RefTo("ReservationSettlement")),
 			gives(200, "Settled, or it was before")),
 		row("POST", one+"/extend", "extendReservation", "Hold more, or for longer",
-			server.AccessFull, byID(a.extendReservation),
+			server.AccessFull, byID(a.extendReservation), server.Asks(server.RequestKey),
 			server.Takes(server.RefTo("ReservationExtension")), gives(200, "Extended")),
 		row("POST", one+"/release", "releaseReservation", "Give up what is held", server.AccessFull,
-			byID(a.releaseReservation), gives(200, "Released, or it was before")),
+			byID(a.releaseReservation), server.Asks(server.RequestKey), gives(200, "Released, or it was before")),
 	}
 }
 
@@ -282,7 +285,9 @@ func (a *API) reserve(x *server.Exchange) *server.Fault {
 	if fault := form.Read(x.Body, &c, readReservation); fault != nil {
 		return fault
 	}
-	c.Body = xxhash.Sum64(wire.Encode(nil, &c))
+	said := c
+	said.Meta = billinglog.Canonical(c.Meta)
+	c.Body = xxhash.Sum64(wire.Encode(nil, &said))
 	c.ID, c.Key = newID(), billing.ReservationKey(c.Env, []byte(c.KeyText))
 	c.KeyBudget, c.Bindings = principal(x).Budget, principal(x).Bindings
 	status := 201
@@ -325,8 +330,23 @@ func (a *API) listReservations(x *server.Exchange) *server.Fault {
 		Env: principal(x).Env, Customer: query(x.Ctx, "customerReferenceId"),
 		Budget: query(x.Ctx, "budget"), Limit: maxReservations,
 	}
-	if q.Customer == "" && q.Budget == "" {
-		f.Problem("customerReferenceId", form.Required)
+	id := query(x.Ctx, "customerId")
+	switch ok := false; {
+	case id == "":
+		if q.Customer == "" && q.Budget == "" && query(x.Ctx, "state") == "" {
+			f.Problem("customerReferenceId", form.Required)
+		}
+	case q.Customer != "":
+		f.Note(server.FieldError{
+			Field: "customerId", Code: server.FieldConflict,
+			Message: "customerReferenceId and customerId are not taken together",
+		})
+	default:
+		if q.CustomerID, ok = server.ParseUUID([]byte(id)); !ok || q.CustomerID == [16]byte{} {
+			f.Note(server.FieldError{
+				Field: "customerId", Code: server.FieldFormat, Message: "must be a UUID",
+			})
+		}
 	}
 	queryLimit(x, &f, maxReservations, &q.Limit)
 	if state := query(x.Ctx, "state"); state != "" {
@@ -395,11 +415,35 @@ func (a *API) extendReservation(x *server.Exchange, id [16]byte) *server.Fault {
 	if fault := form.Read(x.Body, &c, readExtension); fault != nil {
 		return fault
 	}
-	r := a.propose(x, billing.KindExtendReservation, wire.Encode(nil, &c))
-	if r.Outcome == engine.OutcomeDone && len(r.Value) == 0 {
-		return a.getReservation(x, id) // an attempt whose answer was lost has carried it out
+	return a.changeReservation(x, id, billing.KindExtendReservation, &c)
+}
+
+// changeReservation proposes a command about a reservation, once where the request has an
+// Idempotency-Key, and answers with the reservation.
+func (a *API) changeReservation(
+	x *server.Exchange, id [16]byte, kind engine.Kind, c wire.Fielder,
+) *server.Fault {
+	r, first, fault := a.once(x, kind, c)
+	if fault != nil || billinglog.Replay(x, &first) {
+		return fault
 	}
-	return a.answerReservation(x, 200, r)
+	if r.Outcome != engine.OutcomeDone {
+		return a.answerReservation(x, 200, r)
+	}
+	if keyed(x) {
+		r.Value = first.Reply
+	}
+	if len(r.Value) == 0 { // an attempt, or a request, whose answer is not known has carried it out
+		return a.getReservation(x, id)
+	}
+	var v billing.ReservationView
+	if wire.Decode(r.Value, &v) != nil {
+		return server.FaultInternal
+	}
+	if fault = server.One(x, 200, &v, billingview.WriteReservation); fault != nil || !keyed(x) {
+		return fault
+	}
+	return a.keep(x, a.machine.CustomerRow(principal(x).Env, []byte(v.Customer)))
 }
 
 // releaseReservation is POST /reservations/{reservationId}/release.
@@ -408,6 +452,5 @@ func (a *API) releaseReservation(x *server.Exchange, id [16]byte) *server.Fault 
 	c := billing.ReleaseReservation{
 		Env: p.Env, ID: id, Actor: x.By(), KeyBudget: p.Budget, Bindings: p.Bindings,
 	}
-	return a.answerReservation(x, 200,
-		a.propose(x, billing.KindReleaseReservation, wire.Encode(nil, &c)))
+	return a.changeReservation(x, id, billing.KindReleaseReservation, &c)
 }

@@ -24,7 +24,7 @@ const calls = `,"featureKey":"calls","usageUnits":`
 func TestAReservationIsSettled(t *testing.T) {
 	n := start(t)
 	n.customer("acme")
-	a := n.call("POST", "reservations", hold("r", calls+`2,"meta":{"a":1}`)).is(201, "")
+	a := n.call("POST", "reservations", hold("r", calls+`2,"meta":{"a":1,"b":[2]}`)).is(201, "")
 	id := a.data("id").(string)
 	require.Equal(t, "open", a.data("state"))
 	require.Equal(t, 600.0, a.data("remainingSeconds"))
@@ -37,7 +37,7 @@ func TestAReservationIsSettled(t *testing.T) {
 	require.Equal(t, map[string]any{"used": 0.0, "limit": 3.0, "remaining": 1.0, "held": 2.0},
 		check.data("usage"))
 
-	again := n.call("POST", "reservations", hold("r", `,"meta":{"a":1}`+calls+`2.0`)).is(201, "")
+	again := n.call("POST", "reservations", hold("r", `,"meta":{"b":[2e0],"a":1}`+calls+`2.0`)).is(201, "")
 	require.Equal(t, a.data(), again.data())
 	n.call("POST", "reservations", hold("r", calls+`1`)).is(409, "reservation_key_reused")
 	short := n.call("POST", "reservations", hold("r2", calls+`2`)).is(402, "reservation_short")
@@ -69,7 +69,7 @@ func TestAReservationIsSettled(t *testing.T) {
 	n.call("POST", at+"/release", "").is(409, "reservation_closed")
 	n.call("POST", at+"/extend", `{"ttlSeconds":9}`).is(409, "reservation_closed")
 	whole := n.call("GET", at, "").is(200, "")
-	require.Equal(t, []any{"r", "mine", map[string]any{"a": 1.0}}, []any{
+	require.Equal(t, []any{"r", "mine", map[string]any{"a": 1.0, "b": []any{2.0}}}, []any{
 		whole.data("reservationKey"), whole.data("eventIdempotencyKey"), whole.data("meta"),
 	})
 	events := n.call("GET", "customers/acme/events?kind=usage", "").data("events").([]any)
@@ -251,4 +251,74 @@ func TestSDKReserves(t *testing.T) {
 	one, err := c.Reservation(ctx, held.ID)
 	require.NoError(t, err)
 	require.Equal(t, "r1", one.ReservationKey)
+}
+
+// TestAnExtensionIsRepeatedByItsKey: the same Idempotency-Key and body moves the expiry once, and is
+// the first answer; so is that of a release.
+func TestAnExtensionIsRepeatedByItsKey(t *testing.T) {
+	n := start(t)
+	n.customer("acme")
+	at := "reservations/" + n.call("POST", "reservations", hold("r", calls+`1`)).is(201, "").
+		data("id").(string)
+	const body = `{"ttlSeconds":3600}`
+	first := n.once("k", "POST", at+"/extend", body).is(200, "")
+	longer := n.call("POST", at+"/extend", `{"ttlSeconds":7200}`).is(200, "")
+	again := n.once("k", "POST", at+"/extend", ` {"ttlSeconds": 36e2}`).is(200, "")
+	require.Equal(t, string(first.raw), string(again.raw))
+	require.Equal(t, "true", again.header.Get("Idempotency-Replayed"))
+	require.Equal(t, longer.data("expiresAt"), n.call("GET", at, "").is(200, "").data("expiresAt"))
+	n.once("k", "POST", at+"/extend", `{"ttlSeconds":3601}`).is(409, "idempotency_key_reused")
+	n.once(" ", "POST", at+"/extend", body).is(400, "validation_failed")
+
+	released := n.once("k2", "POST", at+"/release", "").is(200, "")
+	require.Equal(t, "released", released.data("state"))
+	again = n.once("k2", "POST", at+"/release", "").is(200, "")
+	require.Equal(t, string(released.raw), string(again.raw))
+	require.Equal(t, "true", again.header.Get("Idempotency-Replayed"))
+}
+
+// TestReservationsAreListedByStateAndByCustomersId: with and without a customer.
+func TestReservationsAreListedByStateAndByCustomersId(t *testing.T) {
+	n := start(t)
+	n.customer("acme")
+	n.customer("other")
+	at := "reservations/" + n.call("POST", "reservations", hold("r", calls+`1`)).is(201, "").
+		data("id").(string)
+	n.call("POST", "reservations", strings.Replace(hold("s", calls+`1`), "acme", "other", 1)).is(201, "")
+	n.call("POST", at+"/release", "").is(200, "")
+	id := n.call("GET", "customers/acme", "").is(200, "").data("id").(string)
+	for query, want := range map[string][]string{
+		"state=open": {"s"}, "state=released": {"r"}, "customerId=" + id: {"r"},
+		"customerId=" + id + "&state=open": {},
+	} {
+		got := []string{}
+		for _, v := range n.call("GET", "reservations?"+query, "").is(200, "").data("reservations").([]any) {
+			got = append(got, v.(map[string]any)["reservationKey"].(string))
+		}
+		require.Equal(t, want, got, query)
+	}
+	for query, status := range map[string]int{
+		"": 400, "customerId=x": 400, "customerReferenceId=acme&customerId=" + id: 400,
+		"customerId=01890000-0000-7000-8000-000000000000": 404,
+	} {
+		require.Equal(t, status, n.call("GET", "reservations?"+query, "").status, query)
+	}
+}
+
+// TestAnEventLeadsToItsReservation: with the caller's own key, too, and says what did not fit.
+func TestAnEventLeadsToItsReservation(t *testing.T) {
+	n := start(t)
+	n.customer("acme")
+	id := n.call("POST", "reservations", hold("r", calls+`2`)).is(201, "").data("id").(string)
+	n.call("POST", "reservations/"+id+"/settle", `{"usageUnits":4,"eventIdempotencyKey":"own"}`).is(200, "")
+	n.call("POST", "events", event("plain", "")).is(201, "")
+	events := map[any]map[string]any{}
+	for _, v := range n.call("GET", "customers/acme/events?kind=usage", "").is(200, "").data("events").([]any) {
+		e := v.(map[string]any)
+		events[e["eventIdempotencyKey"]] = e
+	}
+	require.Equal(t, []any{id, 1.0}, []any{events["own"]["reservationId"], events["own"]["overrunUnits"]})
+	for _, field := range []string{"reservationId", "overrunUnits"} {
+		require.NotContains(t, events["plain"], field)
+	}
 }

@@ -350,6 +350,10 @@ func writeEvent(data *server.JSON, v *eventAnswer) {
 	if v.HasCost {
 		data.Decimal("costAmount", v.Cost)
 	}
+	data.UUID("reservationId", v.Reservation)
+	if v.Overran() {
+		data.Decimal("overrunUnits", v.Overrun)
+	}
 	data.Time("occurredAt", v.OccurredAt)
 	data.Time("recordedAt", v.RecordedAt)
 	data.UUID("subscriptionId", v.SubscriptionID)

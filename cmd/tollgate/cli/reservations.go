@@ -23,7 +23,7 @@ type reservationsCommand struct {
 
 type reservationsList struct {
 	inClient `embed:""`
-	Customer string `arg:"" optional:"" query:"customerReferenceId,omitempty" help:"The customer's externalClientCustomerId. Needed without a budget."`
+	Customer string `arg:"" optional:"" query:"customerReferenceId,omitempty" help:"The customer's externalClientCustomerId. Needed without a budget or a state."`
 	Budget   string `query:"budget,omitempty" help:"Only those at this budget, or below it."`
 	State    string `query:"state,omitempty" enum:"open,settled,released,expired,billed," default:"" help:"Only those that are open, settled, released, expired or billed."`
 	Cursor   string `query:"cursor,omitempty" help:"Cursor printed by the previous page."`
