@@ -423,8 +423,8 @@ func (s *state) usageView(item journal.Item, u *usageEntry) (EventView, error) {
 		Index: item.Index, Position: item.Position, Kind: EventUsage,
 		Key: string(c.KeyText), EventName: string(c.EventName), FeatureKey: string(c.FeatureKey),
 		Units: c.Units, HasCost: u.HasCost, Cost: u.Cost,
-		Reservation: u.Reservation, Overrun: u.Overrun,
-		OccurredAt: c.OccurredAt, RecordedAt: u.RecordedAt,
+		EventSettlement: EventSettlement{u.Reservation, u.Overrun},
+		OccurredAt:      c.OccurredAt, RecordedAt: u.RecordedAt,
 		FlowID: string(c.FlowID), Meta: append([]byte(nil), c.Meta...),
 	}
 	var paid credits.DrawList

@@ -183,8 +183,8 @@ func (*customerReader) wholeReservation(
 	return view
 }
 
-// ReservationQuery asks for the reservations of an environment, the newest first: of a customer, at a
-// budget or below it, of both, or all.
+// ReservationQuery asks for the reservations of an environment, the newest first: of a customer, at
+// a budget or below it, of both, or all.
 type ReservationQuery struct {
 	Env      uint32
 	Customer string // empty: of CustomerID
@@ -221,7 +221,7 @@ func (m *customerReader) Reservations(q *ReservationQuery) (
 	if customer == 0 {
 		return nil, next, engine.OutcomeCustomerUnknown
 	}
-	within, ok := s.reservedWithin(q)
+	within, ok := q.within(s)
 	if !ok {
 		return nil, next, engine.OutcomeBudgetUnknown
 	}
@@ -268,9 +268,9 @@ const (
 	reservationStep          = 64
 )
 
-// reservedWithin returns what tells whether a reservation at a budget, by its key, is asked for. False:
+// within returns what tells whether a reservation at a budget, by its key, is asked for. False:
 // there is no such budget.
-func (s *state) reservedWithin(q *ReservationQuery) (within func(key string) bool, ok bool) {
+func (q *ReservationQuery) within(s *state) (asked func(key string) bool, ok bool) {
 	if q.Budget == "" {
 		return func(string) bool { return true }, true
 	}
@@ -282,7 +282,7 @@ func (s *state) reservedWithin(q *ReservationQuery) (within func(key string) boo
 func (m *customerReader) reservationsAt(s *state, q *ReservationQuery) (
 	list []ReservationView, next [16]byte, o engine.Outcome,
 ) {
-	within, ok := s.reservedWithin(q)
+	within, ok := q.within(s)
 	if !ok {
 		return nil, next, engine.OutcomeBudgetUnknown
 	}

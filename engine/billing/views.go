@@ -267,17 +267,14 @@ type EventView struct {
 	Ordinal  uint32    // place within an audit block
 	Kind     EventKind `json:"kind"`
 	// Customer is whose it is, in the list of an environment's events.
-	Customer   string          `json:"customerReferenceId,omitzero" rule:"min=1,max=128"`
-	Key        string          `json:"eventIdempotencyKey,omitzero" rule:"min=1,max=255"`
-	EventName  string          `json:"eventName,omitzero" rule:"min=1,max=128"`
-	FeatureKey string          `json:"featureKey,omitzero" rule:"min=1,max=128"`
-	Units      decimal.Decimal `json:"usageUnits"`
-	HasCost    bool
-	Cost       decimal.Decimal `json:"costAmount" if:"HasCost"`
-	CostChange decimal.Decimal // of a void or an amendment: how much more the event costs
-	// Reservation is what a usage event settled, Overrun the units beyond it that did not fit.
-	Reservation    [16]byte        `json:"reservationId,omitzero"`
-	Overrun        decimal.Decimal `json:"overrunUnits" if:"Overran()"`
+	Customer       string          `json:"customerReferenceId,omitzero" rule:"min=1,max=128"`
+	Key            string          `json:"eventIdempotencyKey,omitzero" rule:"min=1,max=255"`
+	EventName      string          `json:"eventName,omitzero" rule:"min=1,max=128"`
+	FeatureKey     string          `json:"featureKey,omitzero" rule:"min=1,max=128"`
+	Units          decimal.Decimal `json:"usageUnits"`
+	HasCost        bool
+	Cost           decimal.Decimal `json:"costAmount" if:"HasCost"`
+	CostChange     decimal.Decimal // of a void or an amendment: how much more the event costs
 	OccurredAt     int64           `json:"occurredAt" as:"time"`
 	RecordedAt     int64           `json:"recordedAt" as:"time"`
 	SubscriptionID [16]byte        `json:"subscriptionId,omitzero"`
@@ -292,13 +289,21 @@ type EventView struct {
 	ReasonText string          // of a void or an amendment
 	// CheckFigures are the limit that denied a check.
 	CheckFigures
+	EventSettlement
+}
+
+// EventSettlement is the reservation that a usage event settled, if any, and the units beyond it
+// that did not fit.
+type EventSettlement struct {
+	Reservation [16]byte        `json:"reservationId,omitzero"`
+	Overrun     decimal.Decimal `json:"overrunUnits" if:"Overran()"`
 }
 
 // Burnt reports whether it is a usage event that burnt credits.
 func (v *EventView) Burnt() bool { return v.Kind == EventUsage && v.HasCredits }
 
 // Overran reports whether it settled more of a reservation than fitted.
-func (v *EventView) Overran() bool { return !v.Overrun.IsZero() }
+func (v *EventSettlement) Overran() bool { return !v.Overrun.IsZero() }
 
 // Budget is a node of an environment, at the instant nowMS of this node's clock or the newest
 // stamp, whichever is later: so a window ends without an entry. False where there is none.

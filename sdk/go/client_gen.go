@@ -289,32 +289,31 @@ type Event struct {
 	ID   string `json:"id"`
 	Kind string `json:"kind"`
 	// CustomerReferenceID is whose it is, in the list of an environment's events.
-	CustomerReferenceID string      `json:"customerReferenceId,omitzero"`
-	EventIdempotencyKey string      `json:"eventIdempotencyKey,omitzero"`
-	EventName           string      `json:"eventName,omitzero"`
-	FeatureKey          string      `json:"featureKey,omitzero"`
-	UsageUnits          json.Number `json:"usageUnits"`
-	CostAmount          json.Number `json:"costAmount,omitzero"`
-	// ReservationID is what a usage event settled, Overrun the units beyond it that did not fit.
-	ReservationID  string          `json:"reservationId,omitzero"`
-	OverrunUnits   json.Number     `json:"overrunUnits,omitzero"`
-	OccurredAt     time.Time       `json:"occurredAt"`
-	RecordedAt     time.Time       `json:"recordedAt"`
-	SubscriptionID string          `json:"subscriptionId,omitzero"`
-	Unbilled       bool            `json:"unbilled,omitzero"`
-	FlowID         string          `json:"flowId,omitzero"`
-	Meta           json.RawMessage `json:"meta,omitzero"`
-	VoidedAt       time.Time       `json:"voidedAt,omitzero"`
-	CreditsUsed    json.Number     `json:"creditsUsed,omitzero"`
-	Used           json.Number     `json:"used,omitzero"`
-	Held           json.Number     `json:"held,omitzero"`
-	Limit          json.Number     `json:"limit,omitzero"`
+	CustomerReferenceID string          `json:"customerReferenceId,omitzero"`
+	EventIdempotencyKey string          `json:"eventIdempotencyKey,omitzero"`
+	EventName           string          `json:"eventName,omitzero"`
+	FeatureKey          string          `json:"featureKey,omitzero"`
+	UsageUnits          json.Number     `json:"usageUnits"`
+	CostAmount          json.Number     `json:"costAmount,omitzero"`
+	OccurredAt          time.Time       `json:"occurredAt"`
+	RecordedAt          time.Time       `json:"recordedAt"`
+	SubscriptionID      string          `json:"subscriptionId,omitzero"`
+	Unbilled            bool            `json:"unbilled,omitzero"`
+	FlowID              string          `json:"flowId,omitzero"`
+	Meta                json.RawMessage `json:"meta,omitzero"`
+	VoidedAt            time.Time       `json:"voidedAt,omitzero"`
+	CreditsUsed         json.Number     `json:"creditsUsed,omitzero"`
+	Used                json.Number     `json:"used,omitzero"`
+	Held                json.Number     `json:"held,omitzero"`
+	Limit               json.Number     `json:"limit,omitzero"`
 	// RequestedUnits are the units that the check asked about; 0: none.
 	RequestedUnits json.Number `json:"requestedUnits,omitzero"`
 	// Budget is the key of the budget whose limit it is; empty: it is the feature's.
-	Budget    string `json:"budget,omitzero"`
-	IsAllowed *bool  `json:"isAllowed,omitzero"`
-	Reason    string `json:"reason,omitzero"`
+	Budget        string      `json:"budget,omitzero"`
+	ReservationID string      `json:"reservationId,omitzero"`
+	OverrunUnits  json.Number `json:"overrunUnits,omitzero"`
+	IsAllowed     *bool       `json:"isAllowed,omitzero"`
+	Reason        string      `json:"reason,omitzero"`
 }
 
 // SubscriptionDetails are optional facts that a request states of a subscription: the engine keeps them, and answers say them.

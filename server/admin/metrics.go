@@ -254,8 +254,8 @@ func (s *stateCollector) collectState(number number, stats billing.Stats) {
 			"part", part.Part)
 	}
 	limits := s.config.Machine.Limits()
-	number("reservations", "Reservations kept: open ones, and closed ones as long as idempotency keys.",
-		float64(stats.Reservations))
+	number("reservations", "Reservations kept: open ones, and closed ones as long as idempotency "+
+		"keys.", float64(stats.Reservations))
 	number("reservations_limit", "Reservations that may be kept.", float64(limits.Reservations()))
 	number("audit_retention_seconds", "How long audit events are kept.",
 		float64(limits.AuditRetentionMS)/1000)

@@ -53,7 +53,8 @@ func (a *API) reservationRoutes() []server.Route {
 			server.AccessFull, byID(a.extendReservation), server.Asks(server.RequestKey),
 			server.Takes(server.RefTo("ReservationExtension")), gives(200, "Extended")),
 		row("POST", one+"/release", "releaseReservation", "Give up what is held", server.AccessFull,
-			byID(a.releaseReservation), server.Asks(server.RequestKey), gives(200, "Released, or it was before")),
+			byID(a.releaseReservation), server.Asks(server.RequestKey),
+			gives(200, "Released, or it was before")),
 	}
 }
 

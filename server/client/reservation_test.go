@@ -253,8 +253,8 @@ func TestSDKReserves(t *testing.T) {
 	require.Equal(t, "r1", one.ReservationKey)
 }
 
-// TestAnExtensionIsRepeatedByItsKey: the same Idempotency-Key and body moves the expiry once, and is
-// the first answer; so is that of a release.
+// TestAnExtensionIsRepeatedByItsKey: the same Idempotency-Key and body moves the expiry once, and
+// is the first answer; so is that of a release.
 func TestAnExtensionIsRepeatedByItsKey(t *testing.T) {
 	n := start(t)
 	n.customer("acme")

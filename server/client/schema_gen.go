@@ -350,10 +350,6 @@ func writeEvent(data *server.JSON, v *eventAnswer) {
 	if v.HasCost {
 		data.Decimal("costAmount", v.Cost)
 	}
-	data.UUID("reservationId", v.Reservation)
-	if v.Overran() {
-		data.Decimal("overrunUnits", v.Overrun)
-	}
 	data.Time("occurredAt", v.OccurredAt)
 	data.Time("recordedAt", v.RecordedAt)
 	data.UUID("subscriptionId", v.SubscriptionID)
@@ -379,6 +375,10 @@ func writeEvent(data *server.JSON, v *eventAnswer) {
 		data.Decimal("requestedUnits", v.Asked)
 	}
 	data.TextIf("budget", v.Budget)
+	data.UUID("reservationId", v.Reservation)
+	if v.Overran() {
+		data.Decimal("overrunUnits", v.Overrun)
+	}
 	if v.IsAllowed != nil {
 		data.Bool("isAllowed", *v.IsAllowed)
 	}

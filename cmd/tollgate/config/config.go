@@ -306,8 +306,8 @@ func (c *Config) keyBudget() uint64 {
 	return c.MemoryBytes() / 2
 }
 
-// ReservationBytes is what a reservation of one feature takes in memory where it counts in a budget,
-// with a key and meta of usual length.
+// ReservationBytes is what a reservation of one feature takes in memory where it counts in a
+// budget, with a key and meta of usual length.
 const ReservationBytes = 512
 
 // MaxReservations is the number of reservations that fit their budget.

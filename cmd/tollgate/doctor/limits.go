@@ -18,9 +18,9 @@ func (c *chart) openFiles(f OpenFiles) {
 	}
 }
 
-// fullMemory, fullKeys and fullReservations are the parts of a budget, in percent, above which it is
-// nearly spent.
-// Keys in memory are a quarter of what may be there when files are made as they should be.
+// fullMemory, fullKeys and fullReservations are the parts of a budget, in percent, above which it
+// is nearly spent. Keys in memory are a quarter of what may be there when files are made as they
+// should be.
 const (
 	fullMemory       = 85
 	fullKeys         = 80

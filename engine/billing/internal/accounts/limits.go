@@ -99,8 +99,8 @@ func (l *Limits) MostKeysInMemory() uint64 {
 const reserve = 8
 
 // fullFor reports whether an account with held records may have no other in a room for most, of
-// which taken are there. In the reserve this is any account that holds at least as many as are free,
-// so no account can lock out the others.
+// which taken are there. In the reserve this is any account that holds at least as many as are
+// free, so no account can lock out the others.
 func fullFor(most, taken, held uint64) bool {
 	free := most - min(most, taken)
 	return free == 0 || free < most/reserve && held >= free
