@@ -37,7 +37,10 @@ func reply(r billing.CatalogReply) string {
 	for _, c := range r.Changes {
 		fmt.Fprintf(&b, "%s %s %s\n", c.Action, c.Kind, c.Key)
 	}
-	b.WriteString(when(r.Problem != "", "%s\n", strings.ReplaceAll(r.Problem, "; ", "\n")))
+	for _, p := range r.Problems {
+		fmt.Fprintf(&b, "%s: %s\n", p.Place, p.Text)
+	}
+	b.WriteString(when(r.Omitted > 0, "and %d more\n", r.Omitted))
 	return b.String()
 }
 

@@ -188,9 +188,7 @@ func (m *accountReader) DiffCatalog(
 ) catalogs.CatalogReply {
 	e := m.state.Load().Environment(env)
 	if e == nil {
-		return catalogs.CatalogReply{
-			Problem: "there is no such environment", Outcome: engine.OutcomeAccountUnknown,
-		}
+		return catalogs.CatalogReply{Outcome: engine.OutcomeAccountUnknown}
 	}
 	return catalogs.Revise(e.Catalog.Load(), doc, catalogs.Revision{Prune: prune}).Reply
 }

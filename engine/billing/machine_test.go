@@ -162,9 +162,9 @@ func TestSuspendedAndCancelled(t *testing.T) {
 		"an explicit subscription is taken even when cancelled")
 	eur := enginetest.TokenPlan()
 	eur.Plans[0].Currency = "EUR"
-	require.Empty(t, m.DiffCatalog(enginetest.Sandbox, &eur, false).Problem, "nobody is subscribed")
+	require.Empty(t, m.DiffCatalog(enginetest.Sandbox, &eur, false).Problems, "nobody is subscribed")
 	m = restored(t, enginetest.Snapshot(t, m))
-	require.Empty(t, m.DiffCatalog(enginetest.Sandbox, &eur, false).Problem, "nor after a restore")
+	require.Empty(t, m.DiffCatalog(enginetest.Sandbox, &eur, false).Problems, "nor after a restore")
 }
 
 func TestInvoiceStates(t *testing.T) {
@@ -274,8 +274,8 @@ func TestCatalogDocumentRoundTrip(t *testing.T) {
 	doc := m.Catalog(enginetest.Sandbox)
 	require.Len(t, doc.Plans, 1)
 	require.Empty(t, m.DiffCatalog(enginetest.Sandbox, &doc, true).Changes)
-	require.Empty(t, m.DiffCatalog(enginetest.Sandbox, &doc, true).Problem)
-	require.NotEmpty(t, m.DiffCatalog(77, &doc, false).Problem)
+	require.Empty(t, m.DiffCatalog(enginetest.Sandbox, &doc, true).Problems)
+	require.Equal(t, engine.OutcomeAccountUnknown, m.DiffCatalog(77, &doc, false).Outcome)
 	require.Empty(t, m.Plans(77))
 	require.Empty(t, m.Features(77))
 }

@@ -36,8 +36,8 @@ import (
 //schema:nouns budgets MoveBudget PutBudget
 //schema:nouns budgets Measure MeasureCost MeasurePrice MeasureUnits Refusal Window WindowDay
 //schema:nouns budgets WindowHour WindowLifetime WindowMonth WindowWeek WindowYear
-//schema:nouns catalogs CatalogChange CatalogDocument CatalogReply CreditAllocationDocument
-//schema:nouns catalogs CreditsDocument FeatureDocument PlanDocument PlanFeatureDocument
+//schema:nouns catalogs CatalogChange CatalogDocument CatalogProblem CatalogReply
+//schema:nouns catalogs CreditAllocationDocument CreditsDocument FeatureDocument PlanDocument PlanFeatureDocument
 //schema:nouns catalogs PricingDocument TierDocument MaxPoolRows MaxPools MaxTransactions
 //schema:nouns credits AskedTopUp TopUpState TopUpView TopUpFailed TopUpOff TopUpOn
 //schema:nouns credits LeftTransaction TransactionReply TransactionView MaxTraces ReversalMS

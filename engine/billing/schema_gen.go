@@ -1537,6 +1537,7 @@ type (
 	Window                   = budgets.Window
 	CatalogChange            = catalogs.CatalogChange
 	CatalogDocument          = catalogs.CatalogDocument
+	CatalogProblem           = catalogs.CatalogProblem
 	CatalogReply             = catalogs.CatalogReply
 	CreditAllocationDocument = catalogs.CreditAllocationDocument
 	CreditsDocument          = catalogs.CreditsDocument

@@ -131,8 +131,7 @@ func (a *accounts) createKey(x *server.Exchange) *server.Fault {
 		w.when((c.Scope == billing.ScopeCustomer) != (c.Customer != ""), "customer", server.FieldConflict,
 			"must name the customer of a key with the scope customer, and of no other")
 		if wrong, ok := form.CheckText([]byte(c.Label), 0, maxLabel); !ok {
-			w.problem("label", wrong.Code,
-				"must have at most 80 characters, none of them a control character")
+			w.problem("label", wrong.Code, "%s", wrong.Text)
 		}
 		fault = w.fault()
 	}

@@ -147,8 +147,7 @@ func (a *catalogs) putCatalog(x *server.Exchange) *server.Fault {
 	switch {
 	case result.Outcome == engine.OutcomeDone:
 		return answerChanges(x, reply)
-	case reply.Problem != "":
-		reply.Outcome = result.Outcome
+	case len(reply.Problems) > 0:
 		return refuseCatalog(x, &w, reply)
 	}
 	return server.FaultOf(result.Outcome)

@@ -67,17 +67,18 @@ func (w *walk) mistakes(body []byte, reply billing.CatalogReply) (all []mistake,
 	for _, problem := range w.problems {
 		note(problem)
 	}
-	for _, problem := range strings.Split(reply.Problem, "; ") {
-		place, _, placed := strings.Cut(problem, ":")
-		switch {
-		case !placed:
-			more = problem // "and 3 more"
-		case !w.unread(place):
-			note(server.FieldError{Field: place, Code: server.FieldNotAllowed, Message: problem})
+	for _, p := range reply.Problems {
+		if !w.unread(p.Place) {
+			note(server.FieldError{
+				Field: p.Place, Code: server.FieldNotAllowed, Message: p.Place + ": " + p.Text,
+			})
 		}
 	}
-	if w.omitted > 0 {
+	switch {
+	case w.omitted > 0:
 		more = fmt.Sprintf("and more: the first %d are named", len(all))
+	case reply.Omitted > 0:
+		more = fmt.Sprintf("and %d more", reply.Omitted)
 	}
 	slices.SortStableFunc(all, func(a, b mistake) int {
 		return cmp.Or(a.line-b.line, a.column-b.column)
@@ -175,8 +176,10 @@ func refuseCatalog(
 ) *server.Fault {
 	refused := server.FaultFields
 	switch {
-	case len(w.problems) == 0 && reply.Problem == "":
+	case len(w.problems) == 0 && !reply.Outcome.Refused():
 		return nil
+	case len(w.problems) == 0 && len(reply.Problems) == 0:
+		return server.FaultOf(reply.Outcome)
 	case len(w.problems) == 0:
 		refused = server.FaultOf(reply.Outcome)
 	}

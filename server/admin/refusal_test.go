@@ -71,7 +71,7 @@ func TestEveryRefusalOfACatalog(t *testing.T) {
 		{plans("key: p, currency: XTS"), "catalog_invalid", "currency"},
 		{plans("key: p, currency: USD, billingTiming: LATER"), "catalog_invalid", "billingTiming"},
 		{plans("key: p, currency: USD, status: OLD"), "catalog_invalid", "status"},
-		{plans("key: p, currency: USD", "key: p, currency: USD"), "catalog_invalid", "twice"},
+		{plans("key: p, currency: USD", "key: p, currency: USD"), "catalog_invalid", "more than once"},
 		{plans("key: '', currency: USD"), "catalog_invalid", "plans[0].key"},
 		{
 			strings.Replace(plans("key: p, currency: USD"), "Months: 1", "Months: 0", 1),
@@ -89,6 +89,12 @@ func TestEveryRefusalOfACatalog(t *testing.T) {
 			require.Contains(t, a.raw, row.detail, row.document)
 		}
 		require.Equal(t, before, n.call("GET", sandbox+"catalog", "").raw, row.document)
+	}
+	// A text of the document's is not taken for another mistake.
+	for _, query := range []string{"?dryRun=true", ""} {
+		a := n.putCatalog(plans("key: p, currency: USD, features: [{key: 'a; b: c', pricingType: included}]"),
+			query).is(400, "catalog_invalid")
+		require.Equal(t, 1, strings.Count(a.raw, `"field":`), a.raw)
 	}
 	// A changed price is not an error: it is a new version.
 	n.putCatalog(strings.Replace(plans("key: team, currency: USD"), "20", "21", 1), "").is(200, "")

@@ -2,11 +2,11 @@ package admin
 
 import (
 	"slices"
-	"strings"
 
 	"tollgate/engine/billing"
 	"tollgate/server"
 	"tollgate/server/billingview"
+	"tollgate/server/form"
 )
 
 // showUsage is GET …/usage: what an environment used, how its checks came out and what its invoices
@@ -112,8 +112,7 @@ func denialReasons() []string {
 func (a *invoices) deniedByCustomer(x *server.Exchange) *server.Fault {
 	reason := string(x.Ctx.QueryArgs().Peek("reason"))
 	if reasons := denialReasons(); reason != "" && !slices.Contains(reasons, reason) {
-		return server.FieldFault("reason", server.FieldNotAllowed,
-			"must be one of "+strings.Join(reasons, ", "))
+		return form.NotAllowed(reasons...).Fault("reason")
 	}
 	return ranked(a, x, writeCustomerDenials,
 		func(q *billing.UsageQuery, limit int) ([]billing.CustomerDenials, int, error) {

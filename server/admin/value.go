@@ -76,8 +76,7 @@ func (w *walk) plain(dst *string, least, most int) reader {
 		before := len(w.problems)
 		w.text(dst)(t, place)
 		if wrong, ok := form.CheckText([]byte(*dst), least, most); len(w.problems) == before && !ok {
-			w.problem(place, wrong.Code,
-				"must have %d to %d characters, none of them a control character", least, most)
+			w.problem(place, wrong.Code, "%s", wrong.Text)
 		}
 	}
 }
@@ -92,7 +91,7 @@ func (w *walk) word(dst *string, words ...string) reader {
 				}
 			}
 		}
-		w.problem(place, server.FieldNotAllowed, "must be one of %v", words)
+		w.problem(place, server.FieldNotAllowed, "%s", form.NotAllowed(words...).Text)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"tollgate/engine/billing"
 	"tollgate/server"
 	"tollgate/server/billinglog"
+	"tollgate/server/form"
 )
 
 // Pages of deliveries.
@@ -81,7 +82,7 @@ func (h *hooks) listDeliveries(x *server.Exchange, id [16]byte) *server.Fault {
 	q := billing.DeliveryQuery{Endpoint: id, Status: string(x.Ctx.QueryArgs().Peek("status"))}
 	q.Limit, q.Before = pageOf(x, &w, defaultDeliveries, maxDeliveries)
 	w.when(q.Status != "" && !slices.Contains(deliveryStatuses, q.Status), "status",
-		server.FieldNotAllowed, "must be one of %v", deliveryStatuses)
+		server.FieldNotAllowed, "%s", form.NotAllowed(deliveryStatuses...).Text)
 	customer := w.query(x, "customer", maxID)
 	q.Scan = scanOf(x, &w, billing.MaxScannedDeliveries, billing.MaxScannedDeliveries)
 	if fault := w.fault(); fault != nil {

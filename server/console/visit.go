@@ -363,7 +363,7 @@ func (v *visit) finish(fault *server.Fault, again func(), next, what string) {
 func (v *visit) problem(fault *server.Fault) {
 	v.notice, v.status = noticeOf(fault), fault.Status
 	if fault.Code == server.FaultFields.Code {
-		if v.wrongs = wrongFields(fault.Detail, v.fields); len(v.wrongs) > 0 {
+		if v.wrongs = wrongFields(fault.Fields, v.fields); len(v.wrongs) > 0 {
 			v.notice.Title, v.notice.Detail = refusedForm, fault.Detail
 			if !v.x.Ctx.IsGet() {
 				v.notice.Detail = "Nothing was changed. " + fault.Detail
@@ -394,18 +394,18 @@ var formNames = map[string]string{
 	"customerReferenceId": "customer",
 }
 
-// wrongFields finds the form's fields in an API's error: "name problem; name problem".
-func wrongFields(detail string, fields url.Values) (wrongs []page.Wrong) {
-	for _, problem := range strings.Split(detail, "; ") {
-		name, text, _ := strings.Cut(problem, " ")
-		name = spend.FieldOf(name)
+// wrongFields are the form's fields that an API's error names.
+func wrongFields(all []server.FieldError, fields url.Values) (wrongs []page.Wrong) {
+	for _, problem := range all {
+		name := spend.FieldOf(problem.Field)
 		if renamed := formNames[name]; fields[renamed] != nil {
 			name = renamed
 		}
+		text := strings.TrimPrefix(problem.Message, problem.Field+" ")
 		if _, typed := fields[name]; !typed || text == "" {
 			continue
 		}
-		if strings.HasPrefix(text, "must be a number") {
+		if problem.Code == server.FieldType { // what is typed is a text, or should be a number
 			text = "enter a number, such as 1200"
 		}
 		wrongs = append(wrongs, page.Wrong{Name: name, Text: strings.ToUpper(text[:1]) + text[1:]})

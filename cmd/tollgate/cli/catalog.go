@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -144,23 +143,21 @@ func (c *catalogFlags) put(
 	return len(changed.Changes), t.End()
 }
 
-// nextMistake stands between two mistakes of a refused document.
-var nextMistake = regexp.MustCompile(`; (line \d+(?:, column \d+)?: |and \d+ more)`)
-
 // mistakes puts each mistake of a refused document on a line of its own.
 func (c *catalogFlags) mistakes(err error) error {
 	var refused *api.Error
-	if !errors.As(err, &refused) || !strings.Contains(refused.Detail, "line ") {
+	if !errors.As(err, &refused) || len(refused.Fields) == 0 {
 		return err
 	}
-	detail := strings.TrimPrefix(refused.Detail, "Nothing was changed. ")
-	list := strings.Split(nextMistake.ReplaceAllString(detail, "\n$1"), "\n")
 	what := "1 mistake"
-	if len(list) > 1 {
-		what = strconv.Itoa(len(list)) + " mistakes"
+	if n := len(refused.Fields); n > 1 {
+		what = strconv.Itoa(n) + " mistakes"
 	}
-	return fmt.Errorf("%s has %s; nothing was changed:\n  %s", c.File, what,
-		strings.Join(list, "\n  "))
+	var list strings.Builder
+	for _, wrong := range refused.Fields {
+		list.WriteString("\n  " + wrong.Message)
+	}
+	return fmt.Errorf("%s has %s; nothing was changed:%s", c.File, what, &list)
 }
 
 // IsJSON reports whether a file is read as JSON. JSON is YAML, too, duplicate keys included in what

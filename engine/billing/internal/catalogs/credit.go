@@ -92,20 +92,20 @@ func normalisedAllocations(d *PlanDocument) []CreditAllocationDocument {
 func (p *problems) credits(place string, d *CreditsDocument) {
 	p.text(place+".pool", d.Pool, 0, MaxNameCharacters)
 	p.amount(place+".weight", d.Weight)
-	p.when(d.Pool == "" && !d.Weight.IsZero(), place+".pool", "is missing")
+	p.when(d.Pool == "" && !d.Weight.IsZero(), place+".pool", "is required")
 }
 
 // allocations validates what a plan grants.
 func (p *problems) allocations(place string, d *PlanDocument) {
 	if len(d.CreditAllocations) > maxAllocations {
-		p.add(place, "at most %d", maxAllocations)
+		p.add(place, "must have at most %d items", maxAllocations)
 		return
 	}
 	pools := map[string]bool{}
 	for i := range d.CreditAllocations {
 		a, at := &d.CreditAllocations[i], place+"["+decimal.FromInt(int64(i)).String()+"]"
 		p.text(at+".pool", a.Pool, 1, MaxNameCharacters)
-		p.when(pools[a.Pool], at+".pool", "%q stands twice", a.Pool)
+		p.when(pools[a.Pool], at+".pool", "%q appears more than once", a.Pool)
 		pools[a.Pool] = true
 		p.text(at+".denomination", a.Denomination, 1, MaxDenominationCharacters)
 		_, known := decimal.MinorUnits(a.Currency)
@@ -114,9 +114,10 @@ func (p *problems) allocations(place string, d *PlanDocument) {
 		p.when(a.Amount.IsZero(), at+".amount", "must not be 0")
 		p.when(a.Priority < -MaxCreditPriority || a.Priority > MaxCreditPriority, at+".priority",
 			"must be -%d to %d", MaxCreditPriority, MaxCreditPriority)
-		p.when(a.ExpiresAfterDays > maxExpiryDays, at+".expiresAfterDays", "at most %d", maxExpiryDays)
+		p.when(a.ExpiresAfterDays > maxExpiryDays, at+".expiresAfterDays",
+			"must be at most %d", maxExpiryDays)
 		_, known = credit.PolicyOf(a.RolloverPolicy)
-		p.when(!known, at+".rolloverPolicy", "%q is none of NONE, FULL, CAPPED", a.RolloverPolicy)
+		p.when(!known, at+".rolloverPolicy", "must be NONE, FULL or CAPPED")
 		p.amount(at+".lowBalance", a.LowBalance)
 		p.amount(at+".rolloverCap", a.RolloverCap)
 		capped := a.RolloverPolicy == credit.PolicyCapped.String()

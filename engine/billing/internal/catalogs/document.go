@@ -135,10 +135,19 @@ type TierDocument struct {
 // CatalogReply lists what ApplyCatalog changed, or would change.
 type CatalogReply struct {
 	Changes []CatalogChange `wire:"1"`
-	// Problem is why the document was refused, naming the place; empty if it was not.
-	Problem string `wire:"2"`
 	// Outcome is the refusal's; a dry run has no other.
 	Outcome engine.Outcome `wire:"3"`
+	// Problems are why the document was refused; none if it was not. Omitted is how many others there
+	// are. (Number 2 was a text.)
+	Problems []CatalogProblem `wire:"4"`
+	Omitted  uint32           `wire:"5"`
+}
+
+// CatalogProblem is something wrong with a document.
+type CatalogProblem struct {
+	// Place is where, such as plans[0].key.
+	Place string `wire:"1"`
+	Text  string `wire:"2"`
 }
 
 // CatalogChange is one change to the catalog.

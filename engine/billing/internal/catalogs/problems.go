@@ -30,9 +30,8 @@ const (
 	maxCompared = 200
 )
 
-// problems validates a normalised document against the catalog that it would change. It names the
-// place of every mistake; empty if there is none.
-func (c *Catalog) problems(doc *CatalogDocument, r Revision) string {
+// problems validates a normalised document against the catalog that it would change.
+func (c *Catalog) problems(doc *CatalogDocument, r Revision) *problems {
 	p := &problems{
 		c: c, features: map[string]bool{}, labels: map[string]string{}, most: maxCompared,
 	}
@@ -40,18 +39,15 @@ func (c *Catalog) problems(doc *CatalogDocument, r Revision) string {
 		p.most = maxProblems
 	}
 	p.document(doc, r)
-	if p.omitted > 0 {
-		p.found = append(p.found, fmt.Sprintf("and %d more", p.omitted))
-	}
-	return strings.Join(p.found, "; ")
+	return p
 }
 
-// problems collects the mistakes of a document.
+// problems collects the mistakes of a document. They are worded as those of other requests are.
 type problems struct {
 	c       *Catalog
-	found   []string
+	found   []CatalogProblem
 	most    int // that are named
-	omitted int
+	omitted uint32
 	// features are the keys that the document defines; labels map its labels to the feature's key.
 	features map[string]bool
 	labels   map[string]string
@@ -62,7 +58,7 @@ func (p *problems) add(place, format string, args ...any) {
 		p.omitted++
 		return
 	}
-	p.found = append(p.found, place+": "+fmt.Sprintf(format, args...))
+	p.found = append(p.found, CatalogProblem{place, fmt.Sprintf(format, args...)})
 }
 
 // when adds a mistake where something is so.
@@ -74,11 +70,11 @@ func (p *problems) when(is bool, place, format string, args ...any) {
 
 func (p *problems) document(doc *CatalogDocument, r Revision) {
 	if len(doc.Features) > maxDocumentFeatures {
-		p.add("features", "at most %d in one document", maxDocumentFeatures)
+		p.add("features", "must have at most %d items in one document", maxDocumentFeatures)
 		return
 	}
 	if len(doc.Plans) > maxDocumentPlans {
-		p.add("plans", "at most %d in one document", maxDocumentPlans)
+		p.add("plans", "must have at most %d items in one document", maxDocumentPlans)
 		return
 	}
 	p.when(r.Minted && len(r.FeatureIDs) != 16*len(doc.Features), "features",
@@ -92,7 +88,7 @@ func (p *problems) document(doc *CatalogDocument, r Revision) {
 	keys := map[string]bool{}
 	for i := range doc.Plans {
 		place := fmt.Sprintf("plans[%d]", i)
-		p.when(keys[doc.Plans[i].Key], place+".key", "%q stands twice", doc.Plans[i].Key)
+		p.when(keys[doc.Plans[i].Key], place+".key", "%q appears more than once", doc.Plans[i].Key)
 		keys[doc.Plans[i].Key] = true
 		p.plan(place, &doc.Plans[i])
 	}
@@ -102,11 +98,11 @@ func (p *problems) feature(place string, d *FeatureDocument) {
 	p.text(place+".key", d.Key, 1, maxKeyCharacters)
 	p.text(place+".name", d.Name, 0, MaxNameCharacters)
 	p.text(place+".description", d.Description, 0, maxDescriptionCharacters)
-	p.when(p.features[d.Key], place+".key", "%q stands twice", d.Key)
+	p.when(p.features[d.Key], place+".key", "%q appears more than once", d.Key)
 	p.features[d.Key] = true
 	p.amount(place+".costPerUnit", d.CostPerUnit)
 	if len(d.Labels) > maxLabels {
-		p.add(place+".labels", "at most %d", maxLabels)
+		p.add(place+".labels", "must have at most %d items", maxLabels)
 		return
 	}
 	for i, label := range d.Labels {
@@ -154,9 +150,10 @@ func (p *problems) plan(place string, d *PlanDocument) {
 		"must be 1 to %d", maxIntervalMonths)
 	p.word(place+".billingTiming", d.BillingTiming, TimingInAdvance, TimingInArrears)
 	p.word(place+".status", d.Status, PlanActive, planArchived, planDraft)
-	p.when(len(d.Metadata) > MaxMetadataBytes, place+".metadata", "at most %d bytes", MaxMetadataBytes)
+	p.when(len(d.Metadata) > MaxMetadataBytes, place+".metadata", "must have at most %d bytes",
+		MaxMetadataBytes)
 	if len(d.Features) > maxPlanFeatures {
-		p.add(place+".features", "at most %d", maxPlanFeatures)
+		p.add(place+".features", "must have at most %d items", maxPlanFeatures)
 		return
 	}
 	keys := map[string]bool{}
@@ -165,7 +162,7 @@ func (p *problems) plan(place string, d *PlanDocument) {
 		f := &d.Features[i]
 		_, exists := p.c.FeatureByKey[f.Key]
 		p.when(!exists && !p.features[f.Key], at+".key", "there is no feature %q", f.Key)
-		p.when(keys[f.Key], at+".key", "%q stands twice", f.Key)
+		p.when(keys[f.Key], at+".key", "%q appears more than once", f.Key)
 		keys[f.Key] = true
 		p.pricing(at, f)
 	}
@@ -199,7 +196,7 @@ func (p *problems) pricing(place string, f *PlanFeatureDocument) {
 func (p *problems) thresholds(place string, d *PricingDocument) {
 	switch {
 	case len(d.Thresholds) > maxThresholds:
-		p.add(place, "at most %d", maxThresholds)
+		p.add(place, "must have at most %d items", maxThresholds)
 	case len(d.Thresholds) > 0 && d.MaxUsage.Sign() <= 0:
 		p.add(place, "need a maxUsage above 0")
 	}
@@ -218,20 +215,21 @@ func (p *problems) text(place, text string, least, most int) {
 	n := utf8.RuneCountInString(text)
 	switch {
 	case !utf8.ValidString(text):
-		p.add(place, "is not UTF-8")
+		p.add(place, "must be UTF-8")
 	case n < least && n == 0:
-		p.add(place, "is missing")
+		p.add(place, "is required")
 	case n > most:
-		p.add(place, "at most %d characters", most)
+		p.add(place, "must have at most %d characters", most)
 	case strings.ContainsFunc(text, unicode.IsControl):
-		p.add(place, "control characters are not allowed")
+		p.add(place, "must not have control characters")
 	}
 }
 
 // word checks that a value is one of a list.
 func (p *problems) word(place, value string, allowed ...string) bool {
 	known := slices.Contains(allowed, value)
-	p.when(!known, place, "%q is none of %s", value, strings.Join(allowed, ", "))
+	last := len(allowed) - 1
+	p.when(!known, place, "must be %s or %s", strings.Join(allowed[:last], ", "), allowed[last])
 	return known
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 
@@ -46,16 +47,19 @@ type revised struct {
 // by ApplyCatalog and DiffCatalog; it changes neither c nor doc.
 func Revise(c *Catalog, doc *CatalogDocument, r Revision) revised {
 	doc = normalise(doc)
-	if problem := c.problems(doc, r); problem != "" {
-		return refuse(engine.OutcomeCatalogInvalid, problem)
+	if p := c.problems(doc, r); len(p.found) > 0 {
+		refused := refuse(engine.OutcomeCatalogInvalid, p.found...)
+		refused.Reply.Omitted = p.omitted
+		return refused
 	}
 	w := &reviser{Revision: r, next: c.clone(), named: map[string]bool{}}
 	for i := range doc.Features {
 		w.feature(i, &doc.Features[i])
 	}
 	for i := range doc.Plans {
-		if problem := w.plan(i, &doc.Plans[i]); problem != "" {
-			return refuse(engine.OutcomeCurrencyFixed, problem)
+		if fixed := w.plan(i, &doc.Plans[i]); fixed != "" {
+			return refuse(engine.OutcomeCurrencyFixed,
+				CatalogProblem{fmt.Sprintf("plans[%d].currency", i), fixed})
 		}
 	}
 	if r.Prune {
@@ -64,27 +68,28 @@ func Revise(c *Catalog, doc *CatalogDocument, r Revision) revised {
 	if w.relabel {
 		w.next.Label()
 	}
-	if problem := w.next.overfull(); problem != "" {
-		return refuse(engine.OutcomeCatalogInvalid, problem)
+	if place, bound := w.next.overfull(); bound != "" {
+		return refuse(engine.OutcomeCatalogInvalid,
+			CatalogProblem{place, "the catalog would have more than " + bound})
 	}
 	return revised{w.next, CatalogReply{Changes: w.changes}, engine.OutcomeDone}
 }
 
-func refuse(outcome engine.Outcome, problem string) revised {
-	return revised{Reply: CatalogReply{Problem: problem, Outcome: outcome}, Outcome: outcome}
+func refuse(outcome engine.Outcome, problems ...CatalogProblem) revised {
+	return revised{Reply: CatalogReply{Problems: problems, Outcome: outcome}, Outcome: outcome}
 }
 
-// overfull names the bound that the catalog exceeds.
-func (c *Catalog) overfull() string {
+// overfull returns the bound that the catalog exceeds, and the place of a document where it grows.
+func (c *Catalog) overfull() (place, bound string) {
 	switch {
 	case len(c.Features) > MaxFeatures:
-		return fmt.Sprintf("features: the catalog would have more than %d", MaxFeatures)
+		return "features", strconv.Itoa(MaxFeatures)
 	case len(c.Plans) > MaxPlans:
-		return fmt.Sprintf("plans: the catalog would have more than %d", MaxPlans)
+		return "plans", strconv.Itoa(MaxPlans)
 	case len(c.Versions) > MaxPlanVersions:
-		return fmt.Sprintf("plans: the catalog would have more than %d versions", MaxPlanVersions)
+		return "plans", strconv.Itoa(MaxPlanVersions) + " versions"
 	}
-	return ""
+	return "", ""
 }
 
 // reviser is a revision in progress.
@@ -135,8 +140,8 @@ func (w *reviser) feature(i int, d *FeatureDocument) {
 	w.changed("feature", d.Key, actionUpdated)
 }
 
-// plan applies one plan of the document; the problem is a change of its currency.
-func (w *reviser) plan(i int, d *PlanDocument) (problem string) {
+// plan applies one plan of the document. fixed states why its currency cannot change, if it should.
+func (w *reviser) plan(i int, d *PlanDocument) (fixed string) {
 	c := w.next
 	for j := range d.Features {
 		w.named[d.Features[j].Key] = true
@@ -162,8 +167,8 @@ func (w *reviser) plan(i int, d *PlanDocument) (problem string) {
 	old := c.Plans[number-1]
 	newest := c.VersionDocument(old.Newest())
 	if newest.Currency != d.Currency && old.Subscribers.Load() > 0 {
-		return fmt.Sprintf("plans[%d].currency: plan %q has subscribers, so its currency stays %s",
-			i, d.Key, newest.Currency)
+		return fmt.Sprintf("plan %q has subscribers, so its currency stays %s", d.Key,
+			newest.Currency)
 	}
 	sameVersion, sameOwn := Same(&newest, &versioned), Same(&old.Document, &own)
 	if sameVersion && sameOwn {

@@ -20,10 +20,17 @@ func (v *CatalogDocument) Fields(w *wire.Codec) {
 }
 
 // Fields implements wire.Fielder.
+func (v *CatalogProblem) Fields(w *wire.Codec) {
+	w.String(1, &v.Place)
+	w.String(2, &v.Text)
+}
+
+// Fields implements wire.Fielder.
 func (v *CatalogReply) Fields(w *wire.Codec) {
 	wire.List(w, 1, &v.Changes)
-	w.String(2, &v.Problem)
 	wire.Uint(w, 3, &v.Outcome)
+	wire.List(w, 4, &v.Problems)
+	wire.Uint(w, 5, &v.Omitted)
 }
 
 // Fields implements wire.Fielder.
