@@ -159,10 +159,10 @@ func (m *accountReader) Use(account string) (use, bounds accounts.Bounds, ok boo
 // terms again is the same success.
 type SetPaymentTerms struct {
 	Env   uint32 `wire:"1"`
-	Days  uint32 `wire:"2"` // 0–365
+	Days  uint32 `wire:"2"` // up to MaxPaymentTermDays
 	Actor string `wire:"3"`
-	// KeepDays leaves the days unchanged; SetSettle reports whether SettleMinutes, 0–10,080, is
-	// set.
+	// KeepDays leaves the days unchanged; SetSettle reports whether SettleMinutes,
+	// up to MaxSettleMinutes, is set.
 	KeepDays      bool   `wire:"4"`
 	SetSettle     bool   `wire:"5"`
 	SettleMinutes uint32 `wire:"6"`

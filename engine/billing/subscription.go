@@ -14,7 +14,7 @@ import (
 // MaxSubscriptions bounds the subscriptions of one customer: each check walks them.
 const MaxSubscriptions = 128
 
-// maxGraceDays bounds the grace period of a subscription.
+// maxGraceDays bounds the grace period of a subscription, as the tags of GraceDays do.
 const maxGraceDays = 365
 
 // CreateSubscription subscribes a customer to the newest version of a plan and issues the initial
@@ -40,6 +40,9 @@ func (c *CreateSubscription) apply(t *turn, e *accounts.Environment) engine.Outc
 		}
 		return engine.OutcomeIDsContradict
 	}
+	if c.GraceDays > maxGraceDays {
+		return engine.OutcomeOverflow
+	}
 	if t.InvoiceWith(&c.InvoiceID) != 0 {
 		return engine.OutcomeIDsContradict
 	}
@@ -60,7 +63,7 @@ func (c *CreateSubscription) apply(t *turn, e *accounts.Environment) engine.Outc
 		return outcome
 	}
 
-	b.ID, b.GraceDays = c.ID, uint16(min(c.GraceDays, maxGraceDays))
+	b.ID, b.GraceDays = c.ID, uint16(c.GraceDays)
 	b.SubscriptionRest = b.Usual()
 	details := wire.Encode(nil, &c.SubscriptionDetails)
 	t.Subscriptions.Details.Put(t.Subscriptions.Len()+1, details)

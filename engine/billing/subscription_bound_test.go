@@ -1,0 +1,21 @@
+package billing_test
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/engine/billing"
+)
+
+// TestTagsHaveTheBoundOfGracePeriods: what the API takes and shows is what the engine takes.
+func TestTagsHaveTheBoundOfGracePeriods(t *testing.T) {
+	t.Parallel()
+	for _, of := range []any{billing.CreateSubscription{}, billing.SubscriptionView{}} {
+		field, found := reflect.TypeOf(of).FieldByName("GraceDays")
+		require.True(t, found)
+		require.Contains(t, field.Tag.Get("rule"), fmt.Sprintf("max=%d", billing.MaxGraceDays))
+	}
+}
