@@ -69,8 +69,8 @@ type lease struct {
 	// promise is for how long a follower votes for no other node after a request of this leader.
 	// window is 0.9 of that.
 	promise, window time.Duration
-	// longest is the promise that a request of an older build asks for, which names none: a heartbeat
-	// timeout. No request asks for more.
+	// longest is the longest promise that a request may ask for, and what one binds for that names
+	// none: a heartbeat timeout.
 	longest time.Duration
 	self    raft.ServerID
 	// voters are the voters of the latest and of the committed configuration.
@@ -350,7 +350,7 @@ func appendBond(promise time.Duration) []byte {
 	return binary.AppendUvarint([]byte{bondMark}, uint64(promise))
 }
 
-// parseBond is the promise that a request asks for; longest if it names none.
+// parseBond is the promise that a request asks for; longest if it names none, or one out of bounds.
 func parseBond(said []byte, longest time.Duration) time.Duration {
 	if len(said) < 2 || said[0] != bondMark {
 		return longest

@@ -20,9 +20,8 @@ import (
 // whether they would elect it, and stands if a majority would.
 const (
 	// firstTurn is when the first voter stands, in tenths of the heartbeat timeout since it heard of
-	// the leader; if that is gone, as soon as the promise is over. Leaders of an older build
-	// bind the others for the whole of a heartbeat timeout, since they heard of them, which may be
-	// later by a beat of two tenths at most.
+	// the leader; if that is gone, as soon as the promise is over. A node that has just started
+	// is bound for a whole heartbeat timeout, which may end later by a beat of two tenths at most.
 	firstTurn = 12
 	// nextTurn is how much later each of the others does, in tenths: an election takes less. One
 	// whose log is behind is refused, and its turn goes by.

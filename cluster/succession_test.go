@@ -124,7 +124,7 @@ func TestALeaderThatHangsUpOnOneNodeGoesOn(t *testing.T) {
 	})
 }
 
-// Requests say for how long they bind; those of older builds do not, and mean a heartbeat timeout.
+// Requests say for how long they bind; one that does not means a heartbeat timeout.
 func TestRequestsSayForHowLongTheyBind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, other := pairOf(t, 0, yes)
@@ -187,7 +187,7 @@ func TestNobodyStandsAgainstAPromise(t *testing.T) {
 		require.False(t, w.stand())
 		leads = "c"
 		require.True(t, w.stand())
-		hear([]byte("c:1")) // of an older build
+		hear([]byte("c:1")) // it names no promise
 		hear(w.binds)
 		time.Sleep(testHeartbeat - 1)
 		require.False(t, w.stand(), "a later request cuts no promise short")

@@ -100,7 +100,7 @@ type storedVote struct {
 }
 
 // readVote reads both files, changes nothing, and returns the newest good content. A missing
-// file counts as damaged: an earlier build made no `vote.bolt`.
+// file counts as damaged.
 func readVote(fsys wal.FS, dir string) (found storedVote, err error) {
 	t, content, copies, err := voteTwin.open(fsys, filepath.Join(dir, voteName))
 	missing := errors.Is(err, errNoTwin)

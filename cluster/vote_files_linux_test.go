@@ -81,7 +81,7 @@ func voteDamage(whole, before []byte) map[string][]byte {
 }
 
 // Whatever becomes of one of the two files, the other has what was promised last, and both are
-// good again. A folder of an earlier build, which made no vote.bolt, is one of these cases.
+// good again. A folder without vote.bolt is one of these cases.
 func TestTwoFormatsOfAVoteGuardEachOther(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -159,8 +159,8 @@ func TestAnyBitOfAVoteMayFlip(t *testing.T) {
 	require.NoError(t, errors.Join(files[0].Close(), files[1].Close()))
 }
 
-// An earlier build wrote votes beside a vote.bolt of before: the newer one counts.
-func TestAnEarlierBuildVotedInBetween(t *testing.T) {
+// Where vote is newer than vote.bolt, it counts.
+func TestTheNewerVoteFileCounts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	images := voteImages(t, dir, 7)

@@ -15,7 +15,7 @@ const (
 	headerFixed = 16
 	// frameHeader: table (2), first row counted from 0 (4), rows (2), bytes of records (4).
 	frameHeader = 12
-	// maxBlockBytes bounds a block that is read. A block is cut at 64 KiB (1 MiB, by older builds),
+	// maxBlockBytes bounds a block that is read. A block is cut at 64 KiB,
 	// but may end with a page of large blobs. stepBytes is how much of it is read at a time.
 	maxBlockBytes = 256 << 20
 	stepBytes     = 1 << 20

@@ -25,7 +25,7 @@ type pause struct {
 // checkpointsPurpose derives the key under which pauses are sealed.
 const checkpointsPurpose = "tollgate checkpoints of agents"
 
-// sealedPause begins a sealed pause; what begins otherwise is an earlier build's bare checkpoint.
+// sealedPause begins a sealed pause.
 var sealedPause = []byte("\x00sealed\x01")
 
 // maxAnswers bounds the answers that are kept for scrubbing; the oldest go.
@@ -50,10 +50,12 @@ func (h *held) seal(report *runner.Report) ([]byte, error) {
 
 // unseal opens what a run goes on from; nil where it begins.
 func (h *held) unseal(stored []byte) (checkpoint []byte, err error) {
+	if len(stored) == 0 {
+		return nil, nil
+	}
 	sealed, ok := bytes.CutPrefix(stored, sealedPause)
 	if !ok {
-		h.checkpoint = stored
-		return stored, nil
+		return nil, fmt.Errorf("%w: a checkpoint is not sealed", runner.ErrUnavailable)
 	}
 	text, err := h.checkpoints.Open(0, h.id, sealed)
 	if err != nil {
