@@ -48,7 +48,7 @@ func TestAFollowerThatIsBehindAsksItsLeader(t *testing.T) {
 		require.False(t, ok)
 		c.billing(follower).asker.waiting.Store(maxAsked)
 		_, ok = c.ask(follower, 2)
-		require.False(t, ok, "as many questions as may wait are waiting")
+		require.False(t, ok, "the limit of waiting questions is reached")
 		c.billing(follower).asker.waiting.Store(0)
 
 		open()

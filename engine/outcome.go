@@ -147,7 +147,7 @@ const (
 	OutcomeReservationShort Outcome = 120 // reservation_short
 	// OutcomeReservationClosed: the reservation is not open; the reply has its state.
 	OutcomeReservationClosed Outcome = 121 // reservation_closed
-	// OutcomeHoldLimit: the customer or the environment has as many open reservations as it may.
+	// OutcomeHoldLimit: the customer's or the environment's limit of open reservations is reached.
 	OutcomeHoldLimit Outcome = 122 // hold_limit
 	// OutcomeNotEntitled: no subscription gives the customer the feature; the reply says why.
 	OutcomeNotEntitled Outcome = 123 // not_entitled
@@ -295,7 +295,7 @@ const (
 	OutcomeActLimit    Outcome = 235 // act_limit
 	// OutcomeSessionUnknown: the session has ended, or never was.
 	OutcomeSessionUnknown Outcome = 236 // session_unknown
-	// OutcomeOwnedLimit: a person owns as many workspaces as one can open.
+	// OutcomeOwnedLimit: a person's limit of workspaces is reached.
 	OutcomeOwnedLimit Outcome = 237 // owned_limit
 	// OutcomeLinkAnswered: an agent's request was answered otherwise.
 	OutcomeLinkAnswered Outcome = 238 // link_answered

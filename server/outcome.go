@@ -89,16 +89,16 @@ var faults = [256]*Fault{
 	engine.OutcomeMemoryLow: NewFault(503, "memory_low", "The memory of the service is nearly spent").With(
 		"Nothing was changed. Reads, and writes that free memory, go on; repeat the request with the " +
 			"same key after Retry-After seconds.").Retry(30),
-	engine.OutcomeCustomerLimit: NewFault(400, "customer_limit", "The account has as many customers as it may").With(
+	engine.OutcomeCustomerLimit: NewFault(400, "customer_limit", "The account's limit of customers is reached").With(
 		"Nothing was changed. The operator sets how many: limits.customersPerAccount."),
-	engine.OutcomeKeyLimit: NewFault(400, "key_limit", "The account has as many API keys in use as it may").With(
+	engine.OutcomeKeyLimit: NewFault(400, "key_limit", "The account's limit of API keys is reached").With(
 		"Nothing was changed. Revoke one, or have the operator raise limits.keysPerAccount."),
 	engine.OutcomeCatalogLimit: NewFault(400, "catalog_limit",
-		"The account's catalogs would hold more than they may").With(
+		"The account's catalogs would exceed their limit").With(
 		"Nothing was changed. Features, plans and versions of plans of both environments count, and " +
 			"archived ones, too; the operator sets how many: limits.catalogPerAccount."),
 	engine.OutcomeEndpointLimit: NewFault(400, "webhook_endpoint_limit",
-		"The account has as many webhook endpoints as it may").With(
+		"The account's limit of webhook endpoints is reached").With(
 		"Nothing was changed. Delete one, or have the operator raise limits.webhooksPerAccount."),
 	engine.OutcomeCustomerArchived: NewFault(400, "customer_archived", "The customer is archived or erased").With(
 		"Nothing was changed. It stays readable, and takes no usage events, changes or subscriptions."),
@@ -136,7 +136,7 @@ var faults = [256]*Fault{
 		"Later invoices have used the credit that this one carried forward").With(
 		"Nothing was changed. Void those first; what is paid stays."),
 	engine.OutcomeDeductionLimit: NewFault(400, "deduction_limit",
-		"The pool has had as many deductions as one may have in a day").With(
+		"The pool's daily limit of deductions is reached").With(
 		"Nothing was changed. A pool takes 2,000,000 deductions and reversals a day. Try again later, " +
 			"or meter usage with events, which have no such limit."),
 	engine.OutcomeTransactionLeft: NewFault(503, "transaction_left",
@@ -180,7 +180,7 @@ var faults = [256]*Fault{
 		"Nothing was changed, and nothing more is held."),
 	engine.OutcomeReservationClosed: NewFault(409, "reservation_closed", "The reservation is not open any more").With(
 		"Nothing was changed."),
-	engine.OutcomeHoldLimit: NewFault(429, "reservation_limit", "As many reservations are open as may be").With(
+	engine.OutcomeHoldLimit: NewFault(429, "reservation_limit", "The limit of open reservations is reached").With(
 		"Nothing was changed. Settle or release some, or wait until they expire.").Retry(1),
 	engine.OutcomeReservationsFull: NewFault(503, "reservations_full",
 		"No room is left for more reservations of this account").With(

@@ -264,7 +264,7 @@ func (inj *injector) forgotten(ctx context.Context, away *process, index uint64)
 	return true
 }
 
-// A flood is so many events at a time, each of them with as much padding as one may carry.
+// A flood is so many events at a time, each of them with the greatest padding that one carries.
 const (
 	floodClients = 8
 	floodEvents  = 20

@@ -38,7 +38,7 @@ func TestDeductionsOfABusyPoolGoOn(t *testing.T) {
 	requireProved(t, w.m, w.src)
 }
 
-// TestDeductionsAreBounded: a pool that has as many traces as it may takes no more deductions until
+// TestDeductionsAreBounded: a pool at its limit of traces takes no more deductions until
 // the oldest are a day old; those are forgotten then, and listed all the same.
 func TestDeductionsAreBounded(t *testing.T) {
 	const traces = 256

@@ -172,7 +172,7 @@ func BenchmarkOutage(b *testing.B) {
 	b.ReportMetric(float64(ticks), "ticks")
 }
 
-// BenchmarkManySubscriptions is a customer with as many subscriptions as one may have, five years
+// BenchmarkManySubscriptions is a customer at its limit of subscriptions, five years
 // behind, whose next event comes.
 func BenchmarkManySubscriptions(b *testing.B) {
 	runtime.LockOSThread()

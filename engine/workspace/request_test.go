@@ -34,7 +34,7 @@ func (b *bench) again() {
 	b.log.Machine = b.m
 }
 
-// TestKeysAreBounded: a group that keeps as many keys as it may refuses another until older ones
+// TestKeysAreBounded: a group at its limit of keys refuses another until older ones
 // have expired.
 func TestKeysAreBounded(t *testing.T) {
 	b := newBench(t, func(p *workspace.SetPolicy) { p.FreeRunsPerDay = 1000 })

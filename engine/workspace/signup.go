@@ -37,7 +37,7 @@ func (c *SignUp) sources(perHour uint32) []signups {
 	return all
 }
 
-// networkFull reports whether the workspaces of the caller's network hold as much as they may,
+// networkFull reports whether the workspaces of the caller's network are at their storage limit,
 // those included that were removed.
 func (c *SignUp) networkFull(x *spaces, t *machine.Turn) engine.Outcome {
 	held, left := x.rooms.network(c.Network)
@@ -52,7 +52,7 @@ func (c *SignUp) networkFull(x *spaces, t *machine.Turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// limited reports whether as many came from the caller's networks as may in an hour.
+// limited reports whether the hourly limit of the caller's networks is reached.
 func (c *SignUp) limited(x *spaces, t *machine.Turn) engine.Outcome {
 	if full := c.networkFull(x, t); full != engine.OutcomeDone {
 		return full

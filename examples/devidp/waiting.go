@@ -52,7 +52,7 @@ func (p *Provider) authorize(path string) http.HandlerFunc {
 		p.mu.Unlock()
 		if full {
 			page(w, http.StatusServiceUnavailable, view{
-				Title: "Busy", Alert: "As many sign-ins wait as may. Try again in a minute.",
+				Title: "Busy", Alert: "Too many sign-ins are waiting. Try again in a minute.",
 			})
 			return
 		}

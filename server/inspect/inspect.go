@@ -36,7 +36,7 @@ var (
 	// ErrUnreachable: no fetch came to a 2xx answer with at least one readable byte of body.
 	ErrUnreachable = collect.ErrUnreachable
 	ErrForbidden   = collect.ErrForbidden
-	// ErrBusy: as many inspections run as may.
+	// ErrBusy: the limit of concurrent inspections is reached.
 	ErrBusy = errors.New("inspect: no turn came in time")
 )
 
@@ -65,7 +65,7 @@ type Result struct {
 }
 
 // Inspect reads what a url's host publishes, and where there is a task says how far an agent would
-// come with it. It takes its turn: where as many inspections run as may, it waits a moment. What it
+// come with it. It takes its turn: at the limit of concurrent inspections it waits a moment. What it
 // has no time to read its document says. The error is ErrForbidden, ErrUnreachable, ErrBusy, the
 // context's, or that of a document that cites what was not observed, which is a fault of ours.
 func (i *Inspector) Inspect(ctx context.Context, url, task, runID string) (*Result, error) {

@@ -106,7 +106,7 @@ func (d *Service) commit(at Place, c *billing.RecordPayment) error {
 	switch result.Outcome {
 	case engine.OutcomeDone:
 	case engine.OutcomeInvoiceUnknown:
-		d.config.Log.Error("a payment names no invoice of ours", "account", at.Account,
+		d.config.Log.Error("a payment names an unknown invoice", "account", at.Account,
 			"provider", c.Provider, "event", c.EventID)
 		return &Refusal{Status: 404, Code: "invoice_not_found"}
 	default:

@@ -160,7 +160,7 @@ func (s *Runs) carryOut(x *server.Exchange, e *examination) *server.Fault {
 
 func noTurn() *server.Fault {
 	return no("runner_busy").Saying(
-		"As many inspections run as may. Nothing was saved or charged. Send the request again.")
+		"The limit of concurrent inspections is reached. Nothing was saved or charged. Send the request again.")
 }
 
 // uninspected says why there is no document.

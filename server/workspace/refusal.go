@@ -33,7 +33,7 @@ var errorTable = map[string]struct {
 	"payment_required":        {402, "No hosted run is left, or the purchase needs its owner. Nothing was started."},
 	"act_limit":               {429, "Daily change limit reached. Nothing was changed."},
 	"origin_not_allowed":      {403, "Changes come from the configured origin (header Origin) alone. Nothing was changed."},
-	"workspace_limit":         {409, "You have as many workspaces as one may open. Nothing was changed."},
+	"workspace_limit":         {409, "Your limit of workspaces is reached. Nothing was changed."},
 	"link_answered":           {409, "This request was answered otherwise already. Nothing was changed."},
 	"insufficient_scope":      {403, "The key lacks the needed scope."},
 	"person_required":         {403, "Only a person may decide this."},
@@ -52,9 +52,9 @@ var errorTable = map[string]struct {
 	"idempotency_conflict":  {409, "This Idempotency-Key was used for another request."},
 	"schedule_unavailable": {409, "No agent can run this flow now, so it cannot have a schedule. The quote says " +
 		"why. Nothing was changed."},
-	"schedule_limit": {409, "The workspace has as many flows with a schedule as it may (100). Take one " +
+	"schedule_limit": {409, "The limit of flows with a schedule is reached (100). Take one " +
 		"away (schedule: null), or archive its flow. Nothing was changed."},
-	"test_access_limit": {409, "The workspace has test credentials for as many hosts as it may (50). Remove " +
+	"test_access_limit": {409, "The limit of hosts with test credentials is reached (50). Remove " +
 		"those of one (DELETE /v1/test-access/{host}). Nothing was changed."},
 	"invalid_issue_status":          {409, "Only an open issue can be marked ready."},
 	"quote_changed":                 {409, "The flow or a price has changed. Read a fresh quote."},
@@ -68,12 +68,12 @@ var errorTable = map[string]struct {
 	"authentication_not_configured": {503, "Sign-in is not configured on this deployment."},
 	"free_capacity_exhausted":       {503, "Today's free runs of all workspaces are used. Retry after midnight UTC."},
 	"hosting_not_configured":        {503, "Payment is not configured on this deployment. Nothing was charged."},
-	"runner_busy":                   {503, "As many runs or preflights wait as may. The flow is saved."},
+	"runner_busy":                   {503, "The limit of waiting runs and preflights is reached. The flow is saved."},
 	"signup_unavailable":            {503, "Agents cannot sign up on this deployment."},
 	"workspace_busy":                {503, "Nothing happened. Repeat the request."},
 	"outcome_unknown": {503, "It is not known whether this was carried out. Repeat it with the same key: " +
 		"it cannot take effect twice."},
-	"workspace_full": {400, "The workspace holds as much as one may, and nothing was saved. Archive " +
+	"workspace_full": {400, "The workspace's storage limit is reached. Nothing was saved. Archive " +
 		"flows, or let a person claim the workspace: then it may hold more."},
 }
 

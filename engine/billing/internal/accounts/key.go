@@ -14,7 +14,7 @@ import (
 type Scope uint8
 
 const (
-	// ScopeFull may do everything in its environment.
+	// ScopeFull can do everything in its environment.
 	ScopeFull Scope = 1 // full
 	// ScopeRead may GET, and evaluate entitlements.
 	ScopeRead Scope = 2 // read

@@ -112,12 +112,12 @@ func (t *Burner) allocate(
 	row := poolCalled(t.S, b.Customer, a.Pool)
 	if row == 0 {
 		if row = t.allocatedPool(&b, a, at); row == 0 {
-			t.notGranted(&b, a, "the customer has as many pools as one may have")
+			t.notGranted(&b, a, "the customer's limit of pools is reached")
 			return
 		}
 	}
 	if _, ok := t.S.Pools.Read(row).Granted.Add(amount); !ok {
-		t.notGranted(&b, a, "the pool has granted as much as numbers reach")
+		t.notGranted(&b, a, "the pool's total would be out of range")
 		return
 	}
 	t.Spend(4 + int(t.S.Pools.Read(row).Grants)/4)

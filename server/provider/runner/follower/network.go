@@ -93,20 +93,20 @@ func (n *network) reached() bool {
 // ruleForeign is the rule of an address that is none of the task's.
 const ruleForeign = fetch.Rule("host_of_task")
 
-// full reports whether the run has read as much as it may.
+// full reports whether the run's read limit is reached.
 func (n *network) full() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.moved > maxMoved
 }
 
-// spent is why nothing more is asked: the run has read as much as it may, or the product has not
+// spent is why nothing more is asked: the run's read limit is reached, or the product has not
 // answered, as the first time.
 func (n *network) spent() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.moved > maxMoved {
-		return &fetch.Refusal{Rule: fetch.RuleBudget, Detail: "the run has read as much as it may"}
+		return &fetch.Refusal{Rule: fetch.RuleBudget, Detail: "the run's read limit is reached"}
 	}
 	if !n.heard && n.silent >= patience {
 		return n.first

@@ -196,7 +196,7 @@ func failed(err error, what string) *stop {
 		s.reason = fmt.Sprintf("%s has an answer that cannot be taken (%s).", what, rule)
 	case fetch.RuleBudget:
 		s.rule = ruleBytes
-		s.reason = fmt.Sprintf("%s was not sent: the run has read as much as it may.", what)
+		s.reason = fmt.Sprintf("%s was not sent: the run's read limit is reached.", what)
 	default:
 		s.rule = ruleNoAnswer
 		s.reason = fmt.Sprintf("%s has no answer (%s).", what, rule)
