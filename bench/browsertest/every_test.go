@@ -163,10 +163,8 @@ func (c *crawl) check(name string) {
 			}
 		}
 	}
-	if faults := c.weight(); !strings.HasPrefix(name, "/docs/") {
-		for _, fault := range faults {
-			c.wrong = append(c.wrong, c.where()+": "+fault)
-		}
+	for _, fault := range c.weight() {
+		c.wrong = append(c.wrong, c.where()+": "+fault)
 	}
 	for _, fault := range c.faults() {
 		if !strings.Contains(fault, "the server responded with a status of 4") { // told by its status

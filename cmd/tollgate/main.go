@@ -27,7 +27,7 @@ import (
 // commands are what the first word of a command line may be.
 type commands struct {
 	runCommands      `embed:""`
-	Catalog          catalogCommand `cmd:"" group:"bill" help:"Write, validate and apply catalog documents, show the catalog, see what a document would change."`
+	Catalog          catalogCommand `cmd:"" group:"meter" help:"Write, validate and apply catalog documents, show the catalog, see what a document would change."`
 	cli.BillCommands `embed:""`
 	operateCommands  `embed:""`
 
@@ -107,6 +107,7 @@ func run(args []string, out io.Writer) (code int) {
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
 		kong.ExplicitGroups([]kong.Group{
 			{Key: "run", Title: "Run:"},
+			{Key: "meter", Title: "Meter (through the APIs of a running cluster):"},
 			{Key: "bill", Title: "Bill (through the APIs of a running cluster):"},
 			{Key: "operate", Title: "Operate:"},
 		}),

@@ -37,8 +37,9 @@ import (
 //schema:nouns budgets Measure MeasureCost MeasurePrice MeasureUnits Refusal Window WindowDay
 //schema:nouns budgets WindowHour WindowLifetime WindowMonth WindowWeek WindowYear
 //schema:nouns catalogs CatalogChange CatalogDocument CatalogProblem CatalogReply
-//schema:nouns catalogs CreditAllocationDocument CreditsDocument FeatureDocument PlanDocument PlanFeatureDocument
-//schema:nouns catalogs PricingDocument TierDocument MaxPoolRows MaxPools MaxTransactions
+//schema:nouns catalogs CreditAllocationDocument CreditsDocument FeatureDocument PlanDocument
+//schema:nouns catalogs PlanFeatureDocument PricingDocument TierDocument
+//schema:nouns catalogs MaxPoolRows MaxPools MaxTransactions
 //schema:nouns credits AskedTopUp TopUpState TopUpView TopUpFailed TopUpOff TopUpOn
 //schema:nouns credits LeftTransaction TransactionReply TransactionView MaxTraces ReversalMS
 //schema:nouns holds ReservationState ReservationOpen ReservationSettled ReservationReleased

@@ -16,6 +16,7 @@ func TestTagsHaveTheBoundOfGracePeriods(t *testing.T) {
 	for _, of := range []any{billing.CreateSubscription{}, billing.SubscriptionView{}} {
 		field, found := reflect.TypeOf(of).FieldByName("GraceDays")
 		require.True(t, found)
-		require.Contains(t, field.Tag.Get("rule"), fmt.Sprintf("max=%d", billing.MaxGraceDays))
+		rule, _ := field.Tag.Lookup("rule")
+		require.Contains(t, rule, fmt.Sprintf("max=%d", billing.MaxGraceDays))
 	}
 }

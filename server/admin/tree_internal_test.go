@@ -43,7 +43,9 @@ func TestAllMistakesOfACatalogAreNamed(t *testing.T) {
 		feature func(int) string
 		more    string
 	}{
-		{150, judged, ""}, {150, unread, ""}, {230, judged, "and 30 more"},
+		{150, judged, ""},
+		{150, unread, ""},
+		{230, judged, "and 30 more"},
 		{230, unread, "and more: the first 200 are named"},
 	} {
 		document := "features:\n"

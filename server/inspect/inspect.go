@@ -65,8 +65,8 @@ type Result struct {
 }
 
 // Inspect reads what a url's host publishes, and where there is a task says how far an agent would
-// come with it. It takes its turn: at the limit of concurrent inspections it waits a moment. What it
-// has no time to read its document says. The error is ErrForbidden, ErrUnreachable, ErrBusy, the
+// come with it. It takes its turn: at the limit of concurrent inspections it waits a moment. What
+// it has no time to read its document says. The error is ErrForbidden, ErrUnreachable, ErrBusy, the
 // context's, or that of a document that cites what was not observed, which is a fault of ours.
 func (i *Inspector) Inspect(ctx context.Context, url, task, runID string) (*Result, error) {
 	if err := enter(ctx, i.collecting, MaxWait); err != nil {

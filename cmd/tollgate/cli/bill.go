@@ -3,26 +3,26 @@ package cli
 
 // BillCommands are about accounts and what they hold.
 type BillCommands struct {
-	Accounts      accountsCommand               `cmd:"" group:"bill" help:"Create and list accounts."`
-	Keys          keysCommand                   `cmd:"" group:"bill" help:"Create, list and revoke API keys."`
-	Origins       originsCommand                `cmd:"" group:"bill" help:"List and set the web origins that may use customer keys."`
-	Customers     customersCommand              `cmd:"" group:"bill" help:"List, show, create and change customers, archive one, or erase its personal data."`
-	Subscribe     SubscribeCommand              `cmd:"" call:"POST /subscriptions" group:"bill" help:"Subscribe a customer to a plan: subscriptions create."`
-	Check         CheckCommand                  `cmd:"" call:"POST /entitlements" group:"bill" help:"Say whether a customer may use a feature, and why not."`
-	Events        eventsCommand                 `cmd:"" group:"bill" help:"List and follow usage events, send one, list names of events that nothing bills."`
-	Subscriptions subscriptionsCommand          `cmd:"" group:"bill" help:"Subscribe customers to plans, change, cancel and show subscriptions."`
-	Search        call[searchFlags, searched]   `cmd:"" call:"GET search" group:"bill" help:"Find customers, invoices, subscriptions, events and keys by what their names begin with."`
+	Accounts      accountsCommand               `cmd:"" group:"meter" help:"Create and list accounts."`
+	Keys          keysCommand                   `cmd:"" group:"meter" help:"Create, list and revoke API keys."`
+	Origins       originsCommand                `cmd:"" group:"meter" help:"List and set the web origins that may use customer keys."`
+	Customers     customersCommand              `cmd:"" group:"meter" help:"List, show, create and change customers, archive one, or erase its personal data."`
+	Subscribe     SubscribeCommand              `cmd:"" call:"POST /subscriptions" group:"meter" help:"Subscribe a customer to a plan: subscriptions create."`
+	Check         CheckCommand                  `cmd:"" call:"POST /entitlements" group:"meter" help:"Say whether a customer may use a feature, and why not."`
+	Events        eventsCommand                 `cmd:"" group:"meter" help:"List and follow usage events, send one, list names of events that nothing bills."`
+	Subscriptions subscriptionsCommand          `cmd:"" group:"meter" help:"Subscribe customers to plans, change, cancel and show subscriptions."`
+	Search        call[searchFlags, searched]   `cmd:"" call:"GET search" group:"meter" help:"Find customers, invoices, subscriptions, events and keys by what their names begin with."`
 	Seller        sellerCommand                 `cmd:"" group:"bill" help:"Show or state who issues the invoices."`
-	Reservations  reservationsCommand           `cmd:"" group:"bill" help:"Hold usage before it arises, settle it, release it."`
+	Reservations  reservationsCommand           `cmd:"" group:"meter" help:"Hold usage before it arises, settle it, release it."`
 	Portal        portalCommand                 `cmd:"" group:"bill" help:"Create and end links to customers' own pages, and set how these look."`
 	Pools         poolsCommand                  `cmd:"" group:"bill" help:"Manage customers' pools of credits."`
-	Budgets       budgetsCommand                `cmd:"" group:"bill" help:"Bound what customers, teams and agents spend."`
+	Budgets       budgetsCommand                `cmd:"" group:"meter" help:"Bound what customers, teams and agents spend."`
 	Invoice       invoiceCommand                `cmd:"" group:"bill" aliases:"invoices" help:"Show, explain, verify and void invoices."`
 	Payments      paymentsCommand               `cmd:"" group:"bill" help:"Choose who collects invoices, see what was reported, record what was paid elsewhere."`
 	Webhooks      webhooksCommand               `cmd:"" group:"bill" help:"Manage webhook endpoints, see what was sent, send it again."`
 	Listen        ListenCommand                 `cmd:"" group:"bill" help:"Take webhooks to a program on this machine, or print them."`
 	Workspaces    workspacesCommand             `cmd:"" group:"bill" help:"Act for the people who own workspaces: approve purchases, set caps, grant credits."`
 	Margin        call[marginFlags, margins]    `cmd:"" call:"GET margin" group:"bill" help:"Show revenue, cost and margin."`
-	Usage         call[usageFlags, usageTotals] `cmd:"" call:"GET usage" group:"bill" help:"Show usage by hour, day or month, checks and revenue."`
-	Clock         clockCommand                  `cmd:"" group:"bill" help:"Show or advance the sandbox's test clock."`
+	Usage         call[usageFlags, usageTotals] `cmd:"" call:"GET usage" group:"meter" help:"Show usage by hour, day or month, checks and revenue."`
+	Clock         clockCommand                  `cmd:"" group:"meter" help:"Show or advance the sandbox's test clock."`
 }
