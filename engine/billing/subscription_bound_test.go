@@ -12,7 +12,6 @@ import (
 
 // TestTagsHaveTheBoundOfGracePeriods: what the API takes and shows is what the engine takes.
 func TestTagsHaveTheBoundOfGracePeriods(t *testing.T) {
-	t.Parallel()
 	for _, of := range []any{billing.CreateSubscription{}, billing.SubscriptionView{}} {
 		field, found := reflect.TypeOf(of).FieldByName("GraceDays")
 		require.True(t, found)
