@@ -102,7 +102,8 @@ func TestEveryModuleIsTested(t *testing.T) {
 
 // foreign are modules that only nested modules need.
 var foreign = regexp.MustCompile(`(?m)^\t(github.com/(redis|jackc|HdrHistogram|compose-spec)/|` +
-	`github.com/prometheus/prometheus|go.etcd.io/etcd/|go.uber.org/zap|(sigs.)?k8s.io/|helm.sh/).*`)
+	`github.com/prometheus/prometheus|go.etcd.io/etcd/|go.uber.org/zap|(sigs.)?k8s.io/|helm.sh/|` +
+	`github.com/hashicorp/(terraform-|go-plugin|yamux)).*`)
 
 // TestServerDownloadsNothingForeign: the main module does not name what the comparison and the
 // checks of deploy/ need, so building the server downloads none of it.

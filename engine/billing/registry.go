@@ -246,7 +246,7 @@ var registry = [...]command{
 	KindReserve:            opened("Reserve", openReserve).growing(),
 	KindSettleReservation:  opened("SettleReservation", openSettlement).described(),
 	KindExtendReservation:  of((*ExtendReservation).apply).once().submitted(),
-	KindReleaseReservation: of((*ReleaseReservation).apply).once().recorded(),
+	KindReleaseReservation: of((*ReleaseReservation).apply).recorded(),
 	KindKeepAnswer:         of((*KeepAnswer).apply).growing().recorded(),
 	KindSetSeller:          inEnvironment((*SetSeller).apply).submitted().recorded(),
 	KindSetPortal:          inEnvironment((*SetPortal).apply).submitted().recorded(),

@@ -53,8 +53,7 @@ func (a *API) reservationRoutes() []server.Route {
 			server.AccessFull, byID(a.extendReservation), server.Asks(server.RequestKey),
 			server.Takes(server.RefTo("ReservationExtension")), gives(200, "Extended")),
 		row("POST", one+"/release", "releaseReservation", "Give up what is held", server.AccessFull,
-			byID(a.releaseReservation), server.Asks(server.RequestKey),
-			gives(200, "Released, or it was before")),
+			byID(a.releaseReservation), gives(200, "Released, or it was before")),
 	}
 }
 
@@ -409,22 +408,16 @@ func readExtension(f *form.Reader, c *billing.ExtendReservation) {
 	c.Units, c.TTLMS = r.Units, int64(r.Seconds)*1000
 }
 
-// extendReservation is POST /reservations/{reservationId}/extend.
+// extendReservation is POST /reservations/{reservationId}/extend. Only this one of a reservation's
+// requests takes effect again when it is repeated, so it alone is proposed once where it has an
+// Idempotency-Key: an environment keeps 100,000 answers.
 func (a *API) extendReservation(x *server.Exchange, id [16]byte) *server.Fault {
 	p := principal(x)
 	c := billing.ExtendReservation{Env: p.Env, ID: id, KeyBudget: p.Budget, Bindings: p.Bindings}
 	if fault := form.Read(x.Body, &c, readExtension); fault != nil {
 		return fault
 	}
-	return a.changeReservation(x, id, billing.KindExtendReservation, &c)
-}
-
-// changeReservation proposes a command about a reservation, once where the request has an
-// Idempotency-Key, and answers with the reservation.
-func (a *API) changeReservation(
-	x *server.Exchange, id [16]byte, kind engine.Kind, c wire.Fielder,
-) *server.Fault {
-	r, first, fault := a.once(x, kind, c)
+	r, first, fault := a.once(x, billing.KindExtendReservation, &c)
 	if fault != nil || billinglog.Replay(x, &first) {
 		return fault
 	}
@@ -444,7 +437,7 @@ func (a *API) changeReservation(
 	if fault = server.One(x, 200, &v, billingview.WriteReservation); fault != nil || !keyed(x) {
 		return fault
 	}
-	return a.keep(x, a.machine.CustomerRow(principal(x).Env, []byte(v.Customer)))
+	return a.keep(x, a.machine.CustomerRow(p.Env, []byte(v.Customer)))
 }
 
 // releaseReservation is POST /reservations/{reservationId}/release.
@@ -453,5 +446,6 @@ func (a *API) releaseReservation(x *server.Exchange, id [16]byte) *server.Fault 
 	c := billing.ReleaseReservation{
 		Env: p.Env, ID: id, Actor: x.By(), KeyBudget: p.Budget, Bindings: p.Bindings,
 	}
-	return a.changeReservation(x, id, billing.KindReleaseReservation, &c)
+	return a.answerReservation(x, 200,
+		a.propose(x, billing.KindReleaseReservation, wire.Encode(nil, &c)))
 }
