@@ -319,11 +319,12 @@ func TestEveryStageIsRun(t *testing.T) {
 	require.NotNil(t, line)
 	stages := strings.Fields(strings.NewReplacer(`"`, " ", `\`, " ").Replace(string(line[1])))
 	require.ElementsMatch(t, []string{
-		"compile", "format", "fuzz", "processes", "programs", "race-load", "race-machines",
+		"compile", "format", "fuzz", "modules", "processes", "programs", "race-load", "race-machines",
 		"race-others", "unit", "vet",
 	}, stages)
-	commands, err := exec.Command("make", "-n", "-C", root, "unit", "programs").Output()
+	commands, err := exec.Command("make", "-n", "-C", root, "unit", "programs", "modules").Output()
 	require.NoError(t, err)
+	require.Contains(t, string(commands), "for module in "+makeVariable(t, "NESTED")+";")
 	programs := makeVariable(t, "PROGRAMS")
 	require.Contains(t, string(commands), "grep -vxF -e "+strings.ReplaceAll(programs, " ", " -e "))
 	require.Regexp(t, `(?m)^go test .* `+programs+`$`, string(commands))
