@@ -160,9 +160,9 @@ type correcting struct {
 	env      *accounts.Environment
 	original usageEntry
 	usage    RecordUsage
-	// ledger is the subscription that counted the event; nil if none did. span and ahead tell where
-	// in it the change counts.
-	ledger *lifecycle.Ledger
+	// projection is the subscription that counted the event; nil if none did. span and ahead tell
+	// where in it the change counts.
+	projection *lifecycle.Projection
 	lifecycle.Spot
 	// forced is set if a reservation held the added units.
 	forced bool
@@ -230,7 +230,7 @@ func (k *correcting) load(s *state, ref *UsageRef, stamp int64) {
 	}
 }
 
-// place finds where the event counts now and adds the change there in a ledger.
+// place finds where the event counts now and adds the change there in a projection.
 func (k *correcting) place(t *turn, delta decimal.Decimal) engine.Outcome {
 	row := k.original.Subscription
 	if row == 0 || row > t.Subscriptions.Len() ||
@@ -261,12 +261,12 @@ func (k *correcting) place(t *turn, delta decimal.Decimal) engine.Outcome {
 			return outcome
 		}
 	}
-	k.ledger, k.Spot = l, at
+	k.projection, k.Spot = l, at
 	return engine.OutcomeDone
 }
 
 // beside compares the counter plus held units with the limit.
-func (k *correcting) beside(l *lifecycle.Ledger, beside, delta decimal.Decimal) engine.Outcome {
+func (k *correcting) beside(l *lifecycle.Projection, beside, delta decimal.Decimal) engine.Outcome {
 	at := l.PlaceOf(lifecycle.Spot{}, k.original.Feature)
 	u := usage{held: beside}
 	n := &l.Counters[at.Counter-l.Sub.FirstCounter]
@@ -302,7 +302,7 @@ func (k *correcting) fits(t *turn, units decimal.Decimal) decimal.Decimal {
 }
 
 // compared is what the limit compares where the event counts, and its feature there.
-func (k *correcting) compared(t *turn, l *lifecycle.Ledger, at lifecycle.Spot) (
+func (k *correcting) compared(t *turn, l *lifecycle.Projection, at lifecycle.Spot) (
 	f *catalogs.PlanFeature, used, held decimal.Decimal,
 ) {
 	p, present := l.PlaceOf(at, k.original.Feature), true
@@ -350,10 +350,10 @@ func (u *usageEntry) counted() lifecycle.Counted {
 
 // correct applies the correction to the counter, the key's record and the journal.
 func (t *turn) correct(k *correcting, kind journal.Kind, entry correctionEntry) {
-	if k.ledger != nil {
-		t.Commit(k.ledger)
+	if k.projection != nil {
+		t.Commit(k.projection)
 		t.recredited(k)
-		t.Above(k.ledger.Row)
+		t.Above(k.projection.Row)
 	}
 	if k.row == 0 {
 		k.row = t.takeCorrection()
@@ -379,7 +379,7 @@ func (t *turn) correct(k *correcting, kind journal.Kind, entry correctionEntry) 
 	t.expireCorrections()
 	t.FoldDecimal(k.units)
 	entry.RecordedAt, entry.Original, entry.Ahead = k.now, k.original, k.Ahead
-	entry.Counted, entry.Span = k.ledger != nil, k.Span
+	entry.Counted, entry.Span = k.projection != nil, k.Span
 	entry.Covered, entry.Draws = sums.Difference(k.newly.Paid, k.was.Paid), draws
 	t.m.journal.Append(journal.Record{
 		Kind: kind, Index: t.Index, Position: t.Entry.Place(t.Position), Owner: k.owner,

@@ -196,10 +196,10 @@ func (k *correcting) recredit(t *turn, units decimal.Decimal) engine.Outcome {
 	was := k.burnt()
 	k.was, k.newly = was, was
 	k.newly.Units = units
-	if k.ledger == nil {
+	if k.projection == nil {
 		return engine.OutcomeDone
 	}
-	k.at = k.ledger.PlaceOf(k.Spot, k.original.Feature)
+	k.at = k.projection.PlaceOf(k.Spot, k.original.Feature)
 	_, was.Kept = t.heldBeside(k.owner, k.at, k.now)
 	was.Forced = k.forced
 	r, outcome := t.PlanCorrection(k.owner, k.at, was, units, k.now)
@@ -207,7 +207,7 @@ func (k *correcting) recredit(t *turn, units decimal.Decimal) engine.Outcome {
 		return outcome
 	}
 	k.change, k.newly = r, r.Now
-	k.ledger.Cover(k.Spot, k.original.Feature, sums.Difference(r.Now.Paid, was.Paid))
+	k.projection.Cover(k.Spot, k.original.Feature, sums.Difference(r.Now.Paid, was.Paid))
 	return engine.OutcomeDone
 }
 
@@ -243,7 +243,7 @@ func (k *correcting) uncharge(
 	k.budget, outcome = t.budgets.PlanCorrection(&t.Runner, &charging.Correcting{
 		For:     charging.For{Env: k.env.Number, Customer: k.owner, KeyNode: k.keyNode},
 		Counted: counted, Now: k.now, Void: void, Units: delta, Cost: cost,
-		Paid: sums.Difference(k.newly.Paid, k.was.Paid), Late: k.ledger, Spot: k.Spot,
+		Paid: sums.Difference(k.newly.Paid, k.was.Paid), Late: k.projection, Spot: k.Spot,
 		Feature: k.original.Feature, Forced: k.forced,
 	})
 	return outcome

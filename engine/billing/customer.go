@@ -241,7 +241,7 @@ func (m *customerReader) Standing(row uint32) Standing {
 	defer lock.RUnlock()
 	c := s.Customers.Read(row)
 	catalog := s.Environment(c.Env).Catalog.Load()
-	due := s.LedgersNow(row).Due
+	due := s.ProjectionsNow(row).Due
 	var recurring catalogs.Recurring
 	for at := c.FirstSubscription; at != 0; {
 		b := s.Subscriptions.Whole(at)

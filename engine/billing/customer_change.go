@@ -292,9 +292,9 @@ func (m *customerReader) Entitlements(
 	defer lock.RUnlock()
 	now = e.Now(now)
 	views := []EntitlementView{}
-	ledgers := s.Ledgers(row, now)
+	projections := s.Projections(row, now)
 	for sub := s.Customers.Read(row).FirstSubscription; sub != 0; {
-		l := ledgers.Of(sub)
+		l := projections.Of(sub)
 		if l.Sub.EndedAt == 0 {
 			views = s.entitlements(views, l, now)
 		}
@@ -303,9 +303,9 @@ func (m *customerReader) Entitlements(
 	return views, true
 }
 
-// entitlements appends those of the ledger's subscription. It requires the customer's lock.
+// entitlements appends those of the projection's subscription. It requires the customer's lock.
 func (s *state) entitlements(
-	views []EntitlementView, l *lifecycle.Ledger, now int64,
+	views []EntitlementView, l *lifecycle.Projection, now int64,
 ) []EntitlementView {
 	for i := range l.Version().Features {
 		f := &l.Version().Features[i]

@@ -246,7 +246,7 @@ func (m *Machine) Prefetched() (usages, settlements int) {
 // UsedOf is what the counter of a feature says now; false where the plan does not carry it.
 func UsedOf(m *Machine, id [16]byte, feature string) (used decimal.Decimal, carried bool) {
 	s := m.state.Load()
-	l := s.OpenLedger(s.SubscriptionWith(&id))
+	l := s.OpenProjection(s.SubscriptionWith(&id))
 	l.Run(l.Env.Now(s.Log.Stamp()), lifecycle.Everything)
 	slot, carried := l.Version().Slot(l.Catalog.FeatureByKey[feature])
 	if carried {

@@ -85,9 +85,9 @@ func (l *invoiceListing) walk() {
 	now := l.Environment(l.q.Env).Now(l.Log.Stamp())
 	changed := map[uint32]book.InvoiceView{}
 	var issued []book.InvoiceView
-	ledgers := l.Ledgers(l.q.CustomerRow, now)
-	for _, ledger := range ledgers.Due {
-		issued = append(issued, l.Foreseen(ledger, changed)...)
+	projections := l.Projections(l.q.CustomerRow, now)
+	for _, projection := range projections.Due {
+		issued = append(issued, l.Foreseen(projection, changed)...)
 	}
 	for row := l.first(); row != 0 && !l.page.More; row = l.Invoices.Read(row).Next {
 		if view, ok := changed[row]; ok {
@@ -106,7 +106,7 @@ func (l *invoiceListing) walk() {
 		l.take(issued[i])
 	}
 	if l.q.Pending || l.q.Status == book.InvoicePending {
-		l.walkPending(ledgers)
+		l.walkPending(projections)
 	}
 }
 
@@ -128,10 +128,10 @@ func (l *invoiceListing) first() uint32 {
 	return v.Next
 }
 
-func (l *invoiceListing) walkPending(ledgers *lifecycle.Ledgers) {
+func (l *invoiceListing) walkPending(projections *lifecycle.Projections) {
 	row := l.Customers.Read(l.q.CustomerRow).FirstSubscription
 	for ; row != 0 && !l.page.More; row = l.Subscriptions.Read(row).Next {
-		views := l.Upcoming(ledgers.Of(row))
+		views := l.Upcoming(projections.Of(row))
 		for i := 0; i < len(views) && !l.page.More; i++ {
 			l.take(views[i])
 		}
@@ -333,7 +333,7 @@ func (m *customerReader) pendingOf(env uint32, subscriptionID *[16]byte) []book.
 	}
 	lock := s.ReadLock(s.Subscriptions.Read(row).Customer)
 	defer lock.RUnlock()
-	return s.Upcoming(s.LedgersNow(s.Subscriptions.Read(row).Customer).Of(row))
+	return s.Upcoming(s.ProjectionsNow(s.Subscriptions.Read(row).Customer).Of(row))
 }
 
 // PendingInvoices previews the PENDING invoices of a customer's subscriptions, oldest first.
@@ -349,9 +349,9 @@ func (m *customerReader) PendingInvoices(env, customerRow uint32) []book.Invoice
 	if c.Env != env {
 		return views
 	}
-	ledgers := s.LedgersNow(customerRow)
+	projections := s.ProjectionsNow(customerRow)
 	for row := c.FirstSubscription; row != 0; row = s.Subscriptions.Read(row).Next {
-		views = append(views, s.Upcoming(ledgers.Of(row))...)
+		views = append(views, s.Upcoming(projections.Of(row))...)
 	}
 	return views
 }

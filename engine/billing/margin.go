@@ -181,9 +181,9 @@ func (m *journalReader) plansInForce(customer uint32) (map[[16]byte]*plansInForc
 	defer lock.RUnlock()
 	c := s.Customers.Read(customer)
 	all := map[[16]byte]*plansInForce{{}: {}} // events of no subscription
-	ledgers := s.LedgersNow(customer)
+	projections := s.ProjectionsNow(customer)
 	for row := c.FirstSubscription; row != 0; {
-		l := ledgers.Of(row)
+		l := projections.Of(row)
 		v := l.Version()
 		plans := &plansInForce{currency: v.Currency, first: l.Catalog.PlanKey(l.Sub.Version)}
 		for at := l.Sub.FirstChange; at != 0; at = s.PlanChanges.Read(at).Next {

@@ -28,7 +28,7 @@ import (
 // invoices byte for byte.
 func TestBillingAgreesWithTheOracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		h := newLedgers(t)
+		h := newProjections(t)
 		h.compare()
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
 			h.step()
@@ -41,7 +41,7 @@ func TestBillingAgreesWithTheOracle(t *testing.T) {
 }
 
 // step lets one thing happen.
-func (h *ledgers) step() {
+func (h *projections) step() {
 	if h.advance(); h.undecided {
 		return
 	}
@@ -85,7 +85,7 @@ func (h *ledgers) step() {
 }
 
 // wait changes how long invoices wait for late usage of their period.
-func (h *ledgers) wait() {
+func (h *projections) wait() {
 	minutes := rapid.SampledFrom([]uint32{0, 90, 3 * 24 * 60, billing.MaxSettleMinutes}).
 		Draw(h.t, "minutes")
 	h.expect(engine.OutcomeDone, h.l.Do(billing.KindSetPaymentTerms, &billing.SetPaymentTerms{
@@ -97,7 +97,7 @@ func (h *ledgers) wait() {
 }
 
 // later moves the time on: the log's, or the sandbox's clock. Ticks may not have come yet.
-func (h *ledgers) later() {
+func (h *projections) later() {
 	d := rapid.SampledFrom([]int64{60_000, dayMS, 5 * dayMS, 26 * dayMS, 100 * dayMS}).
 		Draw(h.t, "later")
 	h.ticks = 0
@@ -114,7 +114,7 @@ func (h *ledgers) later() {
 	}
 }
 
-func (h *ledgers) tick() {
+func (h *projections) tick() {
 	for at := h.m.NextDue(); at != 0 && at <= h.l.Stamp; at = h.m.NextDue() {
 		h.l.DoPayload(engine.KindTick, nil)
 		h.ticks++
@@ -122,7 +122,7 @@ func (h *ledgers) tick() {
 }
 
 // crash goes on with a machine that was restored from an earlier snapshot, and replayed the rest.
-func (h *ledgers) crash() {
+func (h *projections) crash() {
 	m := restored(h.t, h.snapshot)
 	enginetest.Outcomes(h.t, m, uint64(h.cut)+1, h.l.Entries[h.cut:])
 	require.Equal(h.t, enginetest.StateHash(h.m), enginetest.StateHash(m))
@@ -130,13 +130,13 @@ func (h *ledgers) crash() {
 	h.snapshot, h.cut = enginetest.Snapshot(h.t, m), len(h.l.Entries)
 }
 
-func (h *ledgers) row(p *person) uint32 {
+func (h *projections) row(p *person) uint32 {
 	c, ok := h.m.Customer(enginetest.Sandbox, p.name)
 	require.True(h.t, ok)
 	return c.Row
 }
 
-func (h *ledgers) compare() {
+func (h *projections) compare() {
 	if h.advance(); h.undecided {
 		return
 	}
@@ -159,7 +159,7 @@ func (h *ledgers) compare() {
 
 // comparePages: pages, whatever they select, are the whole list cut into pieces; what is PENDING
 // comes last.
-func (h *ledgers) comparePages(p *person, all []billing.InvoiceView) {
+func (h *projections) comparePages(p *person, all []billing.InvoiceView) {
 	q := billing.InvoiceQuery{Env: enginetest.Sandbox, CustomerRow: h.row(p), Pending: true}
 	whole := append(slices.Clone(all), h.m.PendingInvoices(enginetest.Sandbox, q.CustomerRow)...)
 	selects := []func(v *billing.InvoiceView) bool{
@@ -194,12 +194,12 @@ func (h *ledgers) comparePages(p *person, all []billing.InvoiceView) {
 }
 
 // compareCounters: what limits read is the sum of the events that count there.
-func (h *ledgers) compareCounters(p *person) {
+func (h *projections) compareCounters(p *person) {
 	for i, s := range p.oracle.Subscriptions {
 		if s.EndedAt != 0 {
 			continue
 		}
-		for _, feature := range ledgerFeatures {
+		for _, feature := range projectionFeatures {
 			want, known := s.Used(feature)
 			got, carried := billing.UsedOf(h.m, p.ids[i], feature)
 			require.Equal(h.t, s.Carries(feature), carried)
@@ -212,7 +212,7 @@ func (h *ledgers) compareCounters(p *person) {
 }
 
 // finish ends all subscriptions, so that all usage is invoiced, and replays the log.
-func (h *ledgers) finish() {
+func (h *projections) finish() {
 	for _, v := range h.holds {
 		h.l.Do(billing.KindReleaseReservation, &billing.ReleaseReservation{
 			Env: enginetest.Sandbox, ID: enginetest.ID("reservation " + v.key),
@@ -258,7 +258,7 @@ func (h *ledgers) finish() {
 				add(used, feature, units)
 			}
 		}
-		for _, feature := range ledgerFeatures {
+		for _, feature := range projectionFeatures {
 			add(billed, feature, new(big.Rat))
 			add(used, feature, new(big.Rat))
 			require.Zero(h.t, used[feature].Cmp(billed[feature]), "%s used %s of %s, %s are invoiced",
@@ -274,7 +274,7 @@ func (h *ledgers) finish() {
 }
 
 // addUp: an invoice's lines are its amount, which is never below zero.
-func (h *ledgers) addUp(v *billing.InvoiceView, billed map[string]*big.Rat) {
+func (h *projections) addUp(v *billing.InvoiceView, billed map[string]*big.Rat) {
 	total := decimal.Decimal{}
 	for i := range v.Items {
 		item := &v.Items[i]

@@ -15,8 +15,8 @@ import (
 	"tollgate/engine/wire"
 )
 
-// ledgers is a sandbox to which things happen at random, on the machine and by the oracle.
-type ledgers struct {
+// projections is a sandbox to which things happen at random, on the machine and by the oracle.
+type projections struct {
 	t      *rapid.T
 	m      *billing.Machine
 	l      *enginetest.Log
@@ -25,7 +25,7 @@ type ledgers struct {
 	places int
 	plans  map[string]*enginetest.OraclePlan // the newest versions
 	people []*person
-	holds  []*ledgerHold
+	holds  []*projectionHold
 	minted int
 	// ticks counts the ticks at the present instant.
 	ticks int
@@ -52,15 +52,15 @@ type recorded struct {
 	held  bool // it settles a reservation
 }
 
-var ledgerFeatures = []string{"a", "b", "c"}
+var projectionFeatures = []string{"a", "b", "c"}
 
-func newLedgers(t *rapid.T) *ledgers {
+func newProjections(t *rapid.T) *projections {
 	m := billing.New(billing.Config{})
-	h := &ledgers{
+	h := &projections{
 		t: t, m: m, src: &enginetest.Source{Journal: m.Journal()}, places: 2,
 		l: enginetest.NewLog(m, enginetest.Epoch), plans: map[string]*enginetest.OraclePlan{},
 	}
-	for _, key := range ledgerFeatures {
+	for _, key := range projectionFeatures {
 		h.doc.Features = append(h.doc.Features, billing.FeatureDocument{Key: key})
 	}
 	currency := "USD"
@@ -84,20 +84,20 @@ func newLedgers(t *rapid.T) *ledgers {
 	return h
 }
 
-func (h *ledgers) mint() string {
+func (h *projections) mint() string {
 	h.minted++
 	return fmt.Sprint("minted ", h.minted)
 }
 
-func (h *ledgers) now() int64 { return h.m.EnvironmentNow(enginetest.Sandbox, h.l.Stamp) }
+func (h *projections) now() int64 { return h.m.EnvironmentNow(enginetest.Sandbox, h.l.Stamp) }
 
 // expect carries a command out, whose outcome is known beforehand.
-func (h *ledgers) expect(want engine.Outcome, r engine.Result) {
+func (h *projections) expect(want engine.Outcome, r engine.Result) {
 	h.t.Helper()
 	require.Equal(h.t, want.String(), r.Outcome.String())
 }
 
-func (h *ledgers) drawPlan(key string) billing.PlanDocument {
+func (h *projections) drawPlan(key string) billing.PlanDocument {
 	p := billing.PlanDocument{
 		Key:            key,
 		PriceAmount:    decimal.FromInt(rapid.Int64Range(0, 60).Draw(h.t, "price")),
@@ -110,7 +110,7 @@ func (h *ledgers) drawPlan(key string) billing.PlanDocument {
 			decimal.FromInt(1), decimal.FromInt(3), decimal.FromInt(1000),
 		}).Draw(h.t, "invoiceAbove")
 	}
-	for i, feature := range ledgerFeatures {
+	for i, feature := range projectionFeatures {
 		if i == 0 || rapid.IntRange(0, 3).Draw(h.t, "carried") > 0 {
 			p.Features = append(p.Features, h.drawFeature(feature))
 		}
@@ -118,7 +118,7 @@ func (h *ledgers) drawPlan(key string) billing.PlanDocument {
 	return p
 }
 
-func (h *ledgers) drawFeature(key string) billing.PlanFeatureDocument {
+func (h *projections) drawFeature(key string) billing.PlanFeatureDocument {
 	price := func() decimal.Decimal {
 		return rapid.SampledFrom([]decimal.Decimal{
 			decimal.MustParse("0.000015"), decimal.MustParse("0.005"), decimal.MustParse("0.333"),
@@ -163,7 +163,7 @@ func (h *ledgers) drawFeature(key string) billing.PlanFeatureDocument {
 
 // apply makes the catalog the document; a plan that says something else than before has a new
 // version.
-func (h *ledgers) apply() {
+func (h *projections) apply() {
 	h.expect(engine.OutcomeDone, h.l.Do(billing.KindApplyCatalog,
 		enginetest.ApplyCatalog(enginetest.Sandbox, h.doc)))
 	for i := range h.doc.Plans {
@@ -174,7 +174,7 @@ func (h *ledgers) apply() {
 	}
 }
 
-func (h *ledgers) archived(key string) bool {
+func (h *projections) archived(key string) bool {
 	for i := range h.doc.Plans {
 		if p := &h.doc.Plans[i]; p.Key == key {
 			return p.Status == "ARCHIVED"
@@ -183,11 +183,11 @@ func (h *ledgers) archived(key string) bool {
 	return true
 }
 
-func (h *ledgers) plan() string {
+func (h *projections) plan() string {
 	return rapid.SampledFrom([]string{"p0", "p1", "p2"}).Draw(h.t, "plan")
 }
 
-func (h *ledgers) subscribe(p *person) {
+func (h *projections) subscribe(p *person) {
 	plan := h.plan()
 	name := h.mint()
 	r := h.foretold(p, func() ([]billing.InvoiceView, engine.Outcome) {
@@ -207,7 +207,7 @@ func (h *ledgers) subscribe(p *person) {
 }
 
 // units are drawn such that sums stay exact in both.
-func (h *ledgers) units() decimal.Decimal {
+func (h *projections) units() decimal.Decimal {
 	return rapid.SampledFrom([]decimal.Decimal{
 		decimal.FromInt(0), decimal.FromInt(1), decimal.MustParse("0.5"),
 		decimal.MustParse("3.333333333333"), decimal.FromInt(999), decimal.FromInt(4000),
@@ -216,9 +216,9 @@ func (h *ledgers) units() decimal.Decimal {
 
 func rat(d decimal.Decimal) *big.Rat { return enginetest.Rat(d.String()) }
 
-func (h *ledgers) use(p *person) {
+func (h *projections) use(p *person) {
 	key := h.mint()
-	feature := rapid.SampledFrom(ledgerFeatures).Draw(h.t, "feature")
+	feature := rapid.SampledFrom(projectionFeatures).Draw(h.t, "feature")
 	u := enginetest.Usage(h.l, key, p.name, feature, 0)
 	u.Units = h.units()
 	u.OccurredAt = h.now() + rapid.OneOf(rapid.Int64Range(-6*dayMS, 0),
@@ -244,7 +244,7 @@ func (h *ledgers) use(p *person) {
 // chosen is the subscription that usage which names none is of: of those that carried the feature
 // when it occurred the active ones before the suspended before the ended ones, each oldest first;
 // where none had begun by then, of those that began afterwards. These plans have no limits.
-func (h *ledgers) chosen(p *person, feature string, at int64) *enginetest.OracleSubscription {
+func (h *projections) chosen(p *person, feature string, at int64) *enginetest.OracleSubscription {
 	for _, since := range []bool{false, true} {
 		for _, life := range []string{"active", "suspended", "ended"} {
 			for i, s := range p.oracle.Subscriptions {
@@ -267,7 +267,7 @@ func (h *ledgers) chosen(p *person, feature string, at int64) *enginetest.Oracle
 }
 
 // correct voids or amends an event. Too old a one may be final.
-func (h *ledgers) correct(p *person) {
+func (h *projections) correct(p *person) {
 	if len(p.events) == 0 {
 		return
 	}
@@ -312,7 +312,7 @@ func (h *ledgers) correct(p *person) {
 }
 
 // change upgrades or downgrades.
-func (h *ledgers) change(p *person) {
+func (h *projections) change(p *person) {
 	i := rapid.IntRange(0, len(p.ids)-1).Draw(h.t, "of")
 	s, key := p.oracle.Subscriptions[i], h.plan()
 	kind := rapid.SampledFrom([]billing.ChangeType{
@@ -348,7 +348,7 @@ func (h *ledgers) change(p *person) {
 }
 
 // end cancels, reverts, or takes a downgrade back.
-func (h *ledgers) end(p *person) {
+func (h *projections) end(p *person) {
 	i := rapid.IntRange(0, len(p.ids)-1).Draw(h.t, "of")
 	s, id := p.oracle.Subscriptions[i], p.ids[i]
 	want := engine.OutcomeDone
@@ -393,7 +393,7 @@ func (h *ledgers) end(p *person) {
 	}
 }
 
-func (h *ledgers) cancel(p *person, id [16]byte, mode billing.CancelMode) engine.Result {
+func (h *projections) cancel(p *person, id [16]byte, mode billing.CancelMode) engine.Result {
 	return h.foretold(p, func() ([]billing.InvoiceView, engine.Outcome) {
 		v, ok := h.m.Subscription(enginetest.Sandbox, id)
 		require.True(h.t, ok)
@@ -410,7 +410,7 @@ func (h *ledgers) cancel(p *person, id [16]byte, mode billing.CancelMode) engine
 
 // foretold carries a command out of which a preview says beforehand whether it is refused, and
 // which invoices it issues at once.
-func (h *ledgers) foretold(p *person, preview func() ([]billing.InvoiceView, engine.Outcome),
+func (h *projections) foretold(p *person, preview func() ([]billing.InvoiceView, engine.Outcome),
 	kind engine.Kind, c wire.Fielder,
 ) engine.Result {
 	before := len(h.m.Invoices(enginetest.Sandbox, h.row(p)))
@@ -431,7 +431,7 @@ func (h *ledgers) foretold(p *person, preview func() ([]billing.InvoiceView, eng
 }
 
 // settle pays or voids an invoice.
-func (h *ledgers) settle(p *person) {
+func (h *projections) settle(p *person) {
 	all := h.m.Invoices(enginetest.Sandbox, h.row(p))
 	i := rapid.IntRange(0, len(all)-1).Draw(h.t, "invoice")
 	v, want := p.oracle.Invoices[i], engine.OutcomeDone

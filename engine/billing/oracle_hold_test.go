@@ -13,8 +13,8 @@ import (
 	"tollgate/engine/decimal"
 )
 
-// ledgerHold is a reservation of one feature, by the oracle.
-type ledgerHold struct {
+// projectionHold is a reservation of one feature, by the oracle.
+type projectionHold struct {
 	p                *person
 	key, feature     string
 	of               *enginetest.OracleSubscription
@@ -27,7 +27,7 @@ type ledgerHold struct {
 }
 
 // held is what it holds.
-func (v *ledgerHold) held() decimal.Decimal {
+func (v *projectionHold) held() decimal.Decimal {
 	if v.state != billing.ReservationOpen || v.granted.Less(v.settled) {
 		return decimal.Decimal{}
 	}
@@ -36,10 +36,10 @@ func (v *ledgerHold) held() decimal.Decimal {
 
 // advance brings the oracle to now: each reservation ends at its instant, when the subscriptions
 // are as of then. Interim invoices to which that leads are of now, behind all that is due by then.
-func (h *ledgers) advance() {
+func (h *projections) advance() {
 	var above []*enginetest.OracleSubscription
 	for {
-		var first *ledgerHold
+		var first *projectionHold
 		for _, v := range h.holds {
 			if v.state == billing.ReservationOpen && v.expiresAt <= h.now() &&
 				(first == nil || v.expiresAt < first.expiresAt) {
@@ -76,8 +76,8 @@ func (h *ledgers) advance() {
 
 // settles notes an event of a reservation at a subscription; nil: at none. It occurred at an
 // instant, and is recorded now. leads is as of Count.
-func (h *ledgers) settles(
-	v *ledgerHold, of *enginetest.OracleSubscription, units decimal.Decimal, at, now int64,
+func (h *projections) settles(
+	v *projectionHold, of *enginetest.OracleSubscription, units decimal.Decimal, at, now int64,
 ) (e *recorded, leads bool) {
 	e = &recorded{stamp: h.l.Stamp, held: true}
 	if of == nil {
@@ -91,7 +91,7 @@ func (h *ledgers) settles(
 }
 
 // hold reserves, or does something with one of the newest reservations.
-func (h *ledgers) hold(p *person) {
+func (h *projections) hold(p *person) {
 	if h.advance(); h.undecided {
 		return
 	}
@@ -126,9 +126,9 @@ func (h *ledgers) hold(p *person) {
 	}
 }
 
-func (h *ledgers) reserve(p *person) {
-	v := &ledgerHold{
-		p: p, key: h.mint(), feature: rapid.SampledFrom(ledgerFeatures).Draw(h.t, "feature"),
+func (h *projections) reserve(p *person) {
+	v := &projectionHold{
+		p: p, key: h.mint(), feature: rapid.SampledFrom(projectionFeatures).Draw(h.t, "feature"),
 		bills: rapid.Bool().Draw(h.t, "bills"), state: billing.ReservationOpen,
 	}
 	c := enginetest.Reservation(v.key, p.name, v.feature, 1)
@@ -148,7 +148,7 @@ func (h *ledgers) reserve(p *person) {
 	h.holds = append(h.holds, v)
 }
 
-func (h *ledgers) extend(v *ledgerHold, id [16]byte) {
+func (h *projections) extend(v *projectionHold, id [16]byte) {
 	ttl := rapid.SampledFrom([]int64{60_000, dayMS}).Draw(h.t, "ttl")
 	r := h.l.Do(billing.KindExtendReservation, &billing.ExtendReservation{
 		Env: enginetest.Sandbox, ID: id, TTLMS: ttl,
@@ -167,7 +167,7 @@ func (h *ledgers) extend(v *ledgerHold, id [16]byte) {
 
 // settleHold settles a part or for good: an ordinary event once it has expired, an amendment of
 // what expiry billed.
-func (h *ledgers) settleHold(v *ledgerHold, id [16]byte) {
+func (h *projections) settleHold(v *projectionHold, id [16]byte) {
 	c := &billing.SettleReservation{
 		Env: enginetest.Sandbox, ID: id, Partial: rapid.Bool().Draw(h.t, "part"),
 		Items: []billing.SettleItem{{Units: h.units()}},
@@ -224,8 +224,8 @@ func (h *ledgers) settleHold(v *ledgerHold, id [16]byte) {
 }
 
 // amendHold notes what became of a settlement of what expiry billed. Too old an event is final.
-func (h *ledgers) amendHold(
-	v *ledgerHold, r engine.Result, delta decimal.Decimal, final func(),
+func (h *projections) amendHold(
+	v *projectionHold, r engine.Result, delta decimal.Decimal, final func(),
 ) {
 	e := v.billed
 	units := new(big.Rat).Add(e.Units, rat(delta))
@@ -248,7 +248,7 @@ func (h *ledgers) amendHold(
 
 // compareHolds: what checks say is held is the sum of the open reservations, which are settled at
 // what their events add up to.
-func (h *ledgers) compareHolds() {
+func (h *projections) compareHolds() {
 	require.NoError(h.t, billing.HeldAddsUp(h.m))
 	require.NoError(h.t, billing.SettledAddsUp(h.m, h.src, nil))
 	for _, v := range h.holds {

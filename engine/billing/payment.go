@@ -261,7 +261,7 @@ func (t *turn) queueOverpaid(e *accounts.Environment, c *RecordPayment, result b
 		t.Tell(e, v.Customer, &m)
 		return
 	}
-	l := t.OpenLedger(t.PendingWith(c.Env, &c.InvoiceID))
+	l := t.OpenProjection(t.PendingWith(c.Env, &c.InvoiceID))
 	t.Spend(2*l.Weight() + 4)
 	for _, v := range t.Upcoming(l) {
 		if v.ID == c.InvoiceID {

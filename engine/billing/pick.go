@@ -229,7 +229,7 @@ func (t *turn) fullThen(at *book.Place, closed bool, occurredAt int64) bool {
 	if !closed {
 		return at.Feature.Full(t.Counters.Reading(at.Counter, at.Feature))
 	}
-	l := t.OpenLedger(at.Subscription)
+	l := t.OpenProjection(at.Subscription)
 	t.Spend(2 * l.Weight())
 	spot, _ := l.SpotAt(occurredAt, at.Feature.Feature)
 	total, f, _ := l.Compared(spot.Closed, at.Feature.Feature)
@@ -279,7 +279,7 @@ func (s *state) foresee(customer *book.CustomerRow, d *Decision, now int64) (
 ) {
 	reason := ReasonNoSubscription
 	var h choice
-	ledgers, all := map[uint32]*lifecycle.Ledger{}, s.Ledgers(d.CustomerRow, now)
+	projections, all := map[uint32]*lifecycle.Projection{}, s.Projections(d.CustomerRow, now)
 	for row := customer.FirstSubscription; row != 0; row = s.Subscriptions.Read(row).Next {
 		l := all.Of(row)
 		if l.Sub.Active() {
@@ -292,7 +292,7 @@ func (s *state) foresee(customer *book.CustomerRow, d *Decision, now int64) (
 			continue
 		}
 		f := &l.Version().Features[slot]
-		ledgers[row] = l
+		projections[row] = l
 		held := decimal.Decimal{}
 		if customer.Held {
 			held = s.Held.Units(d.CustomerRow, row, d.FeatureNumber, now)
@@ -305,7 +305,7 @@ func (s *state) foresee(customer *book.CustomerRow, d *Decision, now int64) (
 		d.Reason = reason
 		return p, used
 	}
-	l := ledgers[p.Subscription]
+	l := projections[p.Subscription]
 	d.SubscriptionID, d.Reason = l.Sub.ID, 0
 	if l.Sub.SuspendedAt != 0 {
 		d.Reason = ReasonSuspended

@@ -37,7 +37,7 @@ func drawHistories(t *testing.T) []enginetest.History {
 		return h.l.Entries
 	}
 	invoices := func(t *rapid.T) [][]byte {
-		h := newLedgers(t)
+		h := newProjections(t)
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
 			h.step()
 		}

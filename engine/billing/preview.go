@@ -37,9 +37,9 @@ func (m *customerReader) PreviewSubscription(
 		return view, outcome
 	}
 	b.SubscriptionRest = b.Usual()
-	l := &lifecycle.Ledger{Projector: &s.Projector, Env: e, Catalog: e.Catalog.Load(), Sub: b}
+	l := &lifecycle.Projection{Projector: &s.Projector, Env: e, Catalog: e.Catalog.Load(), Sub: b}
 	l.Credit = s.Credit(row, version.Currency)
-	if left, ok := s.Ledgers(row, now).Credit[version.Currency]; ok {
+	if left, ok := s.Projections(row, now).Credit[version.Currency]; ok {
 		l.Credit = left
 	}
 	l.Initial([16]byte{})
@@ -50,7 +50,7 @@ func (m *customerReader) PreviewSubscription(
 func (m *customerReader) PreviewCancellation(
 	env uint32, id [16]byte, mode book.CancelMode, now int64,
 ) (views []book.InvoiceView, outcome engine.Outcome) {
-	return m.preview(env, id, now, func(l *lifecycle.Ledger, now int64) engine.Outcome {
+	return m.preview(env, id, now, func(l *lifecycle.Projection, now int64) engine.Outcome {
 		if l.Sub.EndedAt != 0 {
 			return engine.OutcomeSubscriptionEnded
 		}
@@ -63,7 +63,7 @@ func (m *customerReader) PreviewCancellation(
 func (m *customerReader) PreviewPlanChange(
 	env uint32, id [16]byte, plan string, kind book.ChangeType, now int64,
 ) (views []book.InvoiceView, outcome engine.Outcome) {
-	return m.preview(env, id, now, func(l *lifecycle.Ledger, now int64) engine.Outcome {
+	return m.preview(env, id, now, func(l *lifecycle.Projection, now int64) engine.Outcome {
 		to, outcome := l.ChangeTo(plan, kind, now)
 		if to != nil {
 			l.ChangePlan([16]byte{}, to, kind, now)
@@ -96,7 +96,7 @@ func (m *customerReader) PreviewVoid(
 	lock := s.ReadLock(s.Subscriptions.Read(subscription).Customer)
 	defer lock.RUnlock()
 	now = s.Environment(env).Now(now)
-	l := s.LedgerAt(subscription, now)
+	l := s.ProjectionAt(subscription, now)
 	at, outcome := unpaidIn(s, l, &id)
 	if outcome != engine.OutcomeDone {
 		return p, outcome
@@ -159,14 +159,14 @@ func (m *journalReader) PreviewCorrection(
 	return p, p.fill(s, k)
 }
 
-// fill corrects the event in a ledger that nothing commits.
+// fill corrects the event in a projection that nothing commits.
 func (p *CorrectionPreview) fill(s *state, k *correcting) engine.Outcome {
 	row, feature := k.original.Subscription, k.original.Feature
 	delta, ok := p.NewUnits.Sub(p.Units)
 	if !ok {
 		return engine.OutcomeOverflow
 	}
-	l := s.LedgerAt(row, k.now)
+	l := s.ProjectionAt(row, k.now)
 	at, stands := l.SpotOf(k.original.counted())
 	switch stands {
 	case lifecycle.Nowhere:
@@ -195,13 +195,13 @@ func (p *CorrectionPreview) fill(s *state, k *correcting) engine.Outcome {
 	}
 	l.Cover(at, feature, sums.Difference(paid, was.Paid))
 	p.Billed, p.Currency, p.Credits = true, l.Version().Currency, credits
-	p.Invoices = sums.Difference(owed(s, l), owed(s, s.LedgerAt(row, k.now)))
+	p.Invoices = sums.Difference(owed(s, l), owed(s, s.ProjectionAt(row, k.now)))
 	return engine.OutcomeDone
 }
 
 // owed is what the invoices to come of a subscription amount to, less the credit that is left. It
-// moves the ledger there.
-func owed(s *state, l *lifecycle.Ledger) (sum decimal.Decimal) {
+// moves the projection there.
+func owed(s *state, l *lifecycle.Projection) (sum decimal.Decimal) {
 	if l.Sub.AdjustAt != 0 {
 		l.Run(l.Sub.AdjustAt, previewedWork)
 	}
@@ -215,7 +215,7 @@ func owed(s *state, l *lifecycle.Ledger) (sum decimal.Decimal) {
 // preview applies change to a copy of a subscription, as a command would, and returns the invoices
 // that result from it alone.
 func (m *customerReader) preview(
-	env uint32, id [16]byte, now int64, change func(l *lifecycle.Ledger, now int64) engine.Outcome,
+	env uint32, id [16]byte, now int64, change func(l *lifecycle.Projection, now int64) engine.Outcome,
 ) (views []book.InvoiceView, outcome engine.Outcome) {
 	s := m.state.Load()
 	row := s.SubscriptionIn(env, &id)
@@ -225,7 +225,7 @@ func (m *customerReader) preview(
 	lock := s.ReadLock(s.Subscriptions.Read(row).Customer)
 	defer lock.RUnlock()
 	now = s.Environment(env).Now(now)
-	l := s.LedgerAt(row, now)
+	l := s.ProjectionAt(row, now)
 	due := len(l.Drafts)
 	if outcome = change(l, now); outcome != engine.OutcomeDone {
 		return nil, outcome
@@ -238,7 +238,7 @@ func (m *customerReader) preview(
 }
 
 // draftView shows an invoice that was never issued: it has no number, and its id means nothing.
-func (s *state) draftView(l *lifecycle.Ledger, d *lifecycle.Draft) book.InvoiceView {
+func (s *state) draftView(l *lifecycle.Projection, d *lifecycle.Draft) book.InvoiceView {
 	for i := range d.Items {
 		if d.Items[i].PeriodEnd == 0 {
 			d.Items[i].PeriodStart, d.Items[i].PeriodEnd = d.PeriodStart, d.PeriodEnd
@@ -303,9 +303,9 @@ func (m *customerReader) PreviewClock(env uint32, to, now int64) (p ClockPreview
 func (p *ClockPreview) add(s *state, customer uint32, to int64) {
 	lock := s.ReadLock(customer)
 	defer lock.RUnlock()
-	ledgers := s.LedgersWithin(customer, to, previewedWork)
-	p.Whole = p.Whole && ledgers.Whole
-	for _, l := range ledgers.Due {
+	projections := s.ProjectionsWithin(customer, to, previewedWork)
+	p.Whole = p.Whole && projections.Whole
+	for _, l := range projections.Due {
 		now := s.Subscriptions.Rest(l.Row)
 		if l.Sub.SuspendedAt != 0 && now.SuspendedAt == 0 {
 			p.Suspended++

@@ -152,8 +152,8 @@ func (c *SettleReservation) markBeyond(
 		fits := t.mostFitting(decimal.Decimal{}, deltas[i], func(units decimal.Decimal) (bool, int) {
 			cost := c.states(t, h, k, i, sums.Of(k.units, units), totals)
 			outcome, work := h.amendEvent(t, k, units, cost, true), 1
-			if k.ledger != nil {
-				work += k.ledger.Weight()
+			if k.projection != nil {
+				work += k.projection.Weight()
 			}
 			if outcome != engine.OutcomeDone || k.budget == nil {
 				return false, work
@@ -203,7 +203,7 @@ func (h *settling) together(t *turn, amended []*correcting) engine.Outcome {
 
 // sharesPool reports whether the credits of pools of one name pay two corrected events.
 func (k *correcting) sharesPool(other *correcting) bool {
-	return k.ledger != nil && k.at.Credited() && other.ledger != nil && other.at.Credited() &&
+	return k.projection != nil && k.at.Credited() && other.projection != nil && other.at.Credited() &&
 		k.at.Feature.Credits.Pool == other.at.Feature.Credits.Pool
 }
 

@@ -315,7 +315,7 @@ func (u *usage) fitting(
 }
 
 // compared is what the limit compares before the event, with what others hold, and that limit;
-// limited is false where there is none. counted are the units that a late event's ledger has
+// limited is false where there is none. counted are the units that a late event's projection has
 // already.
 func (u *usage) compared(
 	t *turn, counted decimal.Decimal,

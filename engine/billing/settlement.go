@@ -36,11 +36,11 @@ func (c *MarkInvoicePaid) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// unpaid opens the ledger of an unpaid invoice, brought to now, and returns the invoice's place in
-// it.
+// unpaid opens the projection of an unpaid invoice, brought to now, and returns the invoice's place
+// in it.
 func (t *turn) unpaid(
 	env uint32, id *[16]byte,
-) (l *lifecycle.Ledger, at int, outcome engine.Outcome) {
+) (l *lifecycle.Projection, at int, outcome engine.Outcome) {
 	e := t.Environment(env)
 	if e == nil {
 		return nil, 0, engine.OutcomeAccountUnknown
@@ -69,9 +69,9 @@ func (t *turn) unpaid(
 	return l, at, outcome
 }
 
-// unpaidIn finds an unpaid invoice in the ledger of its subscription.
+// unpaidIn finds an unpaid invoice in the projection of its subscription.
 func unpaidIn(
-	s *state, l *lifecycle.Ledger, id *[16]byte,
+	s *state, l *lifecycle.Projection, id *[16]byte,
 ) (at int, outcome engine.Outcome) {
 	for i := range l.Unpaid {
 		if l.Unpaid[i].ID == *id {
@@ -116,10 +116,10 @@ func (c *VoidInvoice) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// void makes an unpaid invoice of a ledger VOID, and returns what the customer's credit gains by
-// it.
+// void makes an unpaid invoice of a projection VOID, and returns what the customer's credit gains
+// by it.
 func void(
-	s *state, l *lifecycle.Ledger, at int, now int64,
+	s *state, l *lifecycle.Projection, at int, now int64,
 ) (credit decimal.Decimal, outcome engine.Outcome) {
 	v := &l.Unpaid[at]
 	items := s.InvoiceItems(v.Row, &v.Invoice)

@@ -370,7 +370,7 @@ func (s *state) duesConsistent() error {
 	var unpaid []lifecycle.HeldInvoice
 	for row := uint32(1); row <= s.Subscriptions.Len(); row++ {
 		b := s.Subscriptions.Whole(row)
-		l := lifecycle.Ledger{Sub: b, Unpaid: unpaid[:0]}
+		l := lifecycle.Projection{Sub: b, Unpaid: unpaid[:0]}
 		for at := b.FirstUnpaid; at != 0; {
 			v := s.Invoices.Read(at)
 			l.Unpaid = append(l.Unpaid, lifecycle.HeldInvoice{Row: at, Invoice: v})

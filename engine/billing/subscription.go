@@ -133,7 +133,7 @@ func (t *turn) subscribe(e *accounts.Environment, b *book.Subscription, invoiceI
 	t.IndexPending(row, b)
 	t.Subscribed(b, 1)
 	t.Fold(uint64(row)<<32 | uint64(b.FirstCounter))
-	l := t.OpenLedger(row)
+	l := t.OpenProjection(row)
 	l.Tell(accounts.WebhookSubscriptionCreated, b.CreatedAt)
 	t.Spend(2*l.Weight() + 4)
 	l.Initial(invoiceID)
@@ -151,7 +151,7 @@ func (s *state) details(row uint32) (d SubscriptionDetails) {
 }
 
 // subscriptionView requires the customer's lock.
-func (s *state) subscriptionView(l *lifecycle.Ledger, customer CustomerView) SubscriptionView {
+func (s *state) subscriptionView(l *lifecycle.Projection, customer CustomerView) SubscriptionView {
 	b := &l.Sub
 	view := SubscriptionView{
 		ID: b.ID, Customer: customer.CustomerCore, Plan: planView(l.Catalog, l.Version()),
@@ -184,10 +184,10 @@ func (m *customerReader) Subscriptions(customerRow uint32) []SubscriptionView {
 	}
 	lock := s.ReadLock(customerRow)
 	defer lock.RUnlock()
-	customer, ledgers := s.customerView(customerRow), s.LedgersNow(customerRow)
+	customer, projections := s.customerView(customerRow), s.ProjectionsNow(customerRow)
 	row := s.Customers.Read(customerRow).FirstSubscription
 	for ; row != 0; row = s.Subscriptions.Read(row).Next {
-		views = append(views, s.subscriptionView(ledgers.Of(row), customer))
+		views = append(views, s.subscriptionView(projections.Of(row), customer))
 	}
 	return views
 }
@@ -230,5 +230,5 @@ func (m *customerReader) Subscription(env uint32, id [16]byte) (SubscriptionView
 	customer := s.Subscriptions.Read(row).Customer
 	lock := s.ReadLock(customer)
 	defer lock.RUnlock()
-	return s.subscriptionView(s.LedgersNow(customer).Of(row), s.customerView(customer)), true
+	return s.subscriptionView(s.ProjectionsNow(customer).Of(row), s.customerView(customer)), true
 }

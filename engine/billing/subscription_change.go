@@ -81,7 +81,7 @@ type RevertReply struct {
 }
 
 // unpaidReply names a subscription's first overdue invoice.
-func unpaidReply(l *lifecycle.Ledger) (r RevertReply) {
+func unpaidReply(l *lifecycle.Projection) (r RevertReply) {
 	for i := range l.Unpaid {
 		if v := &l.Unpaid[i]; v.Status == book.InvoicePastDue {
 			return RevertReply{
@@ -170,7 +170,7 @@ type PlanChangeView struct {
 	CreatedAt      int64             `json:"createdAt" as:"time"`
 }
 
-func planChangeView(l *lifecycle.Ledger, c *book.PlanChange) PlanChangeView {
+func planChangeView(l *lifecycle.Projection, c *book.PlanChange) PlanChangeView {
 	return PlanChangeView{
 		ID: c.ID, SubscriptionID: l.Sub.ID, Type: c.Kind, Status: c.Status,
 		From: planView(l.Catalog, l.Catalog.Version(c.From)),
@@ -191,7 +191,7 @@ func (m *customerReader) PlanChanges(env uint32, id [16]byte) ([]PlanChangeView,
 	lock := s.ReadLock(s.Subscriptions.Read(row).Customer)
 	defer lock.RUnlock()
 	e := s.Environment(env)
-	l := s.LedgerAt(row, e.Now(s.Log.Stamp()))
+	l := s.ProjectionAt(row, e.Now(s.Log.Stamp()))
 	views := []PlanChangeView{}
 	for at := l.Sub.FirstChange; at != 0; at = s.PlanChanges.Read(at).Next {
 		views = append(views, planChangeView(l, l.ChangeAt(at)))

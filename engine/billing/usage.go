@@ -213,9 +213,9 @@ type usage struct {
 	// period.
 	counted book.Counter
 	ahead   bool
-	// span is where the event counts; late is the ledger that counted it, if that span is closed.
+	// span is where the event counts; late is the projection that counted it, if that span is closed.
 	span    uint32
-	late    *lifecycle.Ledger
+	late    *lifecycle.Projection
 	spot    lifecycle.Spot
 	outcome engine.Outcome
 	burning credits.Burning
@@ -337,7 +337,7 @@ func (t *turn) heldBeside(
 
 // countLate counts an event that occurred before the present span, or in an ended subscription.
 func (u *usage) countLate(t *turn, c *RecordUsage) engine.Outcome {
-	l := t.OpenLedger(u.place.Subscription)
+	l := t.OpenProjection(u.place.Subscription)
 	t.Spend(2 * l.Weight())
 	at, found := l.SpotAt(c.OccurredAt, u.feature)
 	if !found {

@@ -45,7 +45,7 @@ type Base struct {
 	Rated, Opened decimal.Decimal
 }
 
-// HeldSpan is a span in a ledger, with its meters.
+// HeldSpan is a span in a projection, with its meters.
 type HeldSpan struct {
 	Span
 	Row    uint32 // 0: not stored yet
@@ -53,7 +53,7 @@ type HeldSpan struct {
 	Meters []heldMeter // by slot
 }
 
-// heldMeter is a meter in a ledger.
+// heldMeter is a meter in a projection.
 type heldMeter struct {
 	Meter
 	row uint32

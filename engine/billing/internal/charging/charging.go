@@ -39,10 +39,10 @@ type Usage struct {
 	budgets.For
 	Feature uint32
 	Place   book.Place
-	// Ahead reports whether it belongs to the next period. Late is the ledger that has counted it, at
-	// Spot, where it belongs to a span that is closed; nil: it belongs to the present one.
+	// Ahead reports whether it belongs to the next period. Late is the projection that has counted
+	// it, at Spot, where it belongs to a span that is closed; nil: it belongs to the present one.
 	Ahead bool
-	Late  *lifecycle.Ledger
+	Late  *lifecycle.Projection
 	Spot  lifecycle.Spot
 	// Covered are those of Units that credits pay.
 	Units, Covered, Cost decimal.Decimal

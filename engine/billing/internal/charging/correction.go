@@ -32,8 +32,8 @@ type Correcting struct {
 	// Units that credits pay.
 	Void              bool
 	Units, Paid, Cost decimal.Decimal
-	// Late is the ledger that has counted the units, at Spot; nil: they are in no bill.
-	Late    *lifecycle.Ledger
+	// Late is the projection that has counted the units, at Spot; nil: they are in no bill.
+	Late    *lifecycle.Projection
 	Spot    lifecycle.Spot
 	Feature uint32
 }

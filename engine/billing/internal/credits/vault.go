@@ -1,5 +1,5 @@
 // Package credits has customers' pools of credits: grants, burning, transactions, their archive in
-// the journal, and the facts that an entry writes there. It knows neither commands nor ledgers.
+// the journal, and the facts that an entry writes there. It knows neither commands nor projections.
 package credits
 
 import (

@@ -22,15 +22,15 @@ const (
 	features  = 3
 )
 
-// ledger is a book with customers, their reservations, and a turn over both.
-type ledger struct {
+// projection is a book with customers, their reservations, and a turn over both.
+type projection struct {
 	book  *book.Book
 	holds *Holds
 	turn  book.Keeper
 }
 
-func newLedger() *ledger {
-	l := &ledger{book: &book.Book{}, holds: &Holds{}}
+func newProjection() *projection {
+	l := &projection{book: &book.Book{}, holds: &Holds{}}
 	l.book.Open()
 	l.holds.Open(l.book)
 	l.book.AddAccount(&accounts.Account{Name: "acme"})
@@ -52,12 +52,12 @@ func newLedger() *ledger {
 	return l
 }
 
-// restored is the ledger as a snapshot has it.
-func (l *ledger) restored(t require.TestingT) *ledger {
+// restored is the projection as a snapshot has it.
+func (l *projection) restored(t require.TestingT) *projection {
 	var b bytes.Buffer
 	_, err := l.book.Store.Begin().WriteTo(&b)
 	require.NoError(t, err)
-	next := newLedger()
+	next := newProjection()
 	require.NoError(t, next.book.Store.Restore(&b))
 	next.holds.Lists = l.holds.Lists
 	next.book.Environment(1).Catalog.Store(l.book.Environment(1).Catalog.Load())
@@ -119,7 +119,7 @@ func (m *modelled) counts(customer uint32, now int64) bool {
 // can be asked with a list of them; every now and then a snapshot takes the place of the state.
 func TestHeldIsTheSumOfOpenReservations(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		l := newLedger()
+		l := newProjection()
 		var all []modelled
 		serial := uint64(0)
 		amount := func(name string) decimal.Decimal {
@@ -218,7 +218,7 @@ func TestHeldIsTheSumOfOpenReservations(t *testing.T) {
 }
 
 // compare compares what is asked of reservations with the model.
-func (l *ledger) compare(t *rapid.T, all []modelled) {
+func (l *projection) compare(t *rapid.T, all []modelled) {
 	now := rapid.Int64Range(0, 100).Draw(t, "now")
 	for customer := uint32(1); customer <= customers; customer++ {
 		next, open := rows.Due{At: rows.Never}, uint32(0)
@@ -273,13 +273,13 @@ func (l *ledger) compare(t *rapid.T, all []modelled) {
 	require.Equal(t, first, l.book.Environment(1).HoldDues.First())
 }
 
-func (l *ledger) add(v *Hold, items []Item, w *Words) (row uint32) {
+func (l *projection) add(v *Hold, items []Item, w *Words) (row uint32) {
 	b := Beginning{Index: 1, Rooms: make([]Room, len(items))}
 	w.Begun = b.Append(nil)
 	return l.holds.Add(&l.turn, v, items, w, l.holds.Hash(&v.ID, &v.Key))
 }
 
-func (l *ledger) keyed(key *[16]byte) uint32 {
+func (l *projection) keyed(key *[16]byte) uint32 {
 	return l.holds.Keyed(key, l.holds.Hash(key, key))
 }
 
@@ -287,7 +287,7 @@ func (l *ledger) keyed(key *[16]byte) uint32 {
 // expiry, whatever order they came in, and one that expires near either end passes few others.
 func TestAListIsEnteredFromItsNearerEnd(t *testing.T) {
 	const many = 4000
-	l := newLedger()
+	l := newProjection()
 	n := uint64(0)
 	add := func(at int64) (work int) {
 		n++
@@ -326,7 +326,7 @@ func TestAListIsEnteredFromItsNearerEnd(t *testing.T) {
 }
 
 func TestOthersReservationsAreNotFound(t *testing.T) {
-	l := newLedger()
+	l := newProjection()
 	v := Hold{ID: number(1), Key: number(2), Customer: 1, State: ReservationOpen, ExpiresAt: 5}
 	l.add(&v, []Item{{Subscription: 1, Feature: 1}}, &Words{})
 	row, _ := l.holds.Find(2, &v.ID)
@@ -348,7 +348,7 @@ func TestRowsAreSmall(t *testing.T) {
 // TestWhatAReservationTakes: 352 bytes in all where its key is a UUID, of one feature and without
 // meta, with its indexes and its customer's part; closed or open.
 func TestWhatAReservationTakes(t *testing.T) {
-	l := newLedger()
+	l := newProjection()
 	const many = 50_000
 	before := l.holds.Bytes()
 	limit := decimal.FromInt(1_000_000_000)
@@ -402,7 +402,7 @@ func TestDamageIsFound(t *testing.T) {
 		"a text":            func(h *Holds) { h.Texts.Set(1, []byte{0xff}) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := newLedger()
+			l := newProjection()
 			for n := uint64(1); n <= 3; n++ {
 				v := Hold{
 					ID: number(n), Key: number(n), Customer: 1, State: ReservationOpen, ExpiresAt: int64(10 * n),

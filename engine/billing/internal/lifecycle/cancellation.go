@@ -12,8 +12,8 @@ import (
 	"tollgate/engine/period"
 )
 
-// Cancel applies a cancellation to the ledger.
-func (l *Ledger) Cancel(mode book.CancelMode, now int64) {
+// Cancel applies a cancellation to the projection.
+func (l *Projection) Cancel(mode book.CancelMode, now int64) {
 	if l.Sub.Pending != 0 {
 		l.DropChange(book.ChangeCancelled)
 	}
@@ -30,7 +30,7 @@ func (l *Ledger) Cancel(mode book.CancelMode, now int64) {
 
 // cancelNow ends the subscription within its period. It bills the unbilled usage, and in arrears
 // the base price.
-func (l *Ledger) cancelNow(now int64) {
+func (l *Projection) cancelNow(now int64) {
 	l.issueWaiting(now)
 	b := &l.Sub
 	d := l.draft(book.InvoiceRegular, book.PendingID(b), now)
@@ -49,7 +49,7 @@ func (l *Ledger) cancelNow(now int64) {
 // the part for the time that has passed. After an upgrade within the period, which returned the
 // rest of the old price and charged the rest of the new one, it is the whole price, as at the
 // period's end.
-func (l *Ledger) unbilledBase(now int64) (c credits.ChargeFact, due bool) {
+func (l *Projection) unbilledBase(now int64) (c credits.ChargeFact, due bool) {
 	b := &l.Sub
 	if l.Version().Timing != catalogs.TimingInArrears {
 		return c, false

@@ -16,7 +16,7 @@ import (
 
 // endPeriod closes the current period at its end: the next period begins, or the subscription ends
 // if its cancellation was scheduled. The invoice is issued settleMinutes later.
-func (l *Ledger) endPeriod(at int64) {
+func (l *Projection) endPeriod(at int64) {
 	ends := l.Sub.CancelMode.AtPeriodEnd()
 	changes := l.Sub.Pending != 0
 	next := l.dueChange(at)
@@ -39,7 +39,7 @@ func (l *Ledger) endPeriod(at int64) {
 }
 
 // regular begins the invoice of the last ended period.
-func (l *Ledger) regular(at int64) *Draft {
+func (l *Projection) regular(at int64) *Draft {
 	last := len(l.Spans) - 1
 	first := last
 	for first > 0 && l.Spans[first-1].Period == l.Spans[last].Period {
@@ -55,7 +55,7 @@ func (l *Ledger) regular(at int64) *Draft {
 
 // issuePeriod issues the one REGULAR invoice of the last ended period: its usage, then a base
 // price: its own in arrears, that of the next period in advance.
-func (l *Ledger) issuePeriod(at int64) {
+func (l *Projection) issuePeriod(at int64) {
 	l.Sub.IssueAt = 0
 	d := l.regular(at)
 	l.billUsage(d)
@@ -79,14 +79,14 @@ func (l *Ledger) issuePeriod(at int64) {
 
 // issueWaiting issues the invoice that waits for late usage before another one bills usage; later
 // usage is late for the next. So spans are billed in the order in which they closed.
-func (l *Ledger) issueWaiting(now int64) {
+func (l *Projection) issueWaiting(now int64) {
 	if l.Sub.IssueAt != 0 {
 		l.issuePeriod(now)
 	}
 }
 
 // nextPeriod begins the period after the one that just ended, computed from the anchor.
-func (l *Ledger) nextPeriod(at int64) {
+func (l *Projection) nextPeriod(at int64) {
 	cycle := period.Cycle{Anchor: l.Sub.Anchor, IntervalMonths: l.Version().Interval}
 	p, ok := cycle.After(l.Sub.Months)
 	if !ok { // the year 9999: the last period does not end
@@ -98,7 +98,7 @@ func (l *Ledger) nextPeriod(at int64) {
 }
 
 // end makes the subscription cancelled.
-func (l *Ledger) end(at int64) {
+func (l *Projection) end(at int64) {
 	l.Sub.EndedAt = at
 	l.Sub.CancelMode = cmp.Or(l.Sub.CancelMode, book.CancelImmediate)
 	l.Tell(accounts.WebhookSubscriptionCancelled, at)
@@ -114,7 +114,7 @@ type cut struct {
 
 // closeSpan closes the current span: the usage of its counters moves into meters, and the counters
 // begin the next span, under the next plan version.
-func (l *Ledger) closeSpan(at int64, c cut) {
+func (l *Projection) closeSpan(at int64, c cut) {
 	b := &l.Sub
 	p := book.HeldSpan{Span: book.Span{
 		Start: b.SpanStart, End: at, Number: b.Span, Period: b.Period, Version: b.Version,
@@ -148,7 +148,7 @@ func (l *Ledger) closeSpan(at int64, c cut) {
 }
 
 // carryCounters makes the counters of the next span.
-func (l *Ledger) carryCounters(old, next *catalogs.PlanVersion, c cut) {
+func (l *Projection) carryCounters(old, next *catalogs.PlanVersion, c cut) {
 	counters, bases := make([]book.Counter, len(next.Features)), make([]book.Base, len(next.Features))
 	covers := make([]book.Counter, len(next.Features))
 	returns := next != old && slices.Contains(l.leftVersions(), next.Number)

@@ -7,8 +7,8 @@ import (
 	"tollgate/engine/page"
 )
 
-// keepFacts adds the facts of a committed ledger to the entry's record.
-func (t *Runner) keepFacts(l *Ledger) {
+// keepFacts adds the facts of a committed projection to the entry's record.
+func (t *Runner) keepFacts(l *Projection) {
 	oldest, drafts := l.Sub.Span, l.Drafts
 	if len(l.Spans) > 0 {
 		oldest = l.Spans[0].Number
@@ -24,8 +24,8 @@ func (t *Runner) keepFacts(l *Ledger) {
 	}
 }
 
-// Commit stores a ledger.
-func (t *Runner) Commit(l *Ledger) {
+// Commit stores a projection.
+func (t *Runner) Commit(l *Projection) {
 	reached := t.reached(l)
 	lock := t.S.WriteLock(l.Sub.Customer)
 	t.commitCounters(l)
@@ -80,7 +80,7 @@ func (t *Runner) Commit(l *Ledger) {
 }
 
 // commitCounters stores the counters. Callers hold the customer's lock.
-func (t *Runner) commitCounters(l *Ledger) {
+func (t *Runner) commitCounters(l *Projection) {
 	l.Sub.Counters = uint16(len(l.Counters))
 	if l.Sub.Counters > l.Sub.Room {
 		l.Sub.FirstCounter, l.Sub.FirstBase = AppendRows(t.S.Counters.Rows, len(l.Counters)), 0
@@ -104,7 +104,7 @@ func (t *Runner) commitCounters(l *Ledger) {
 }
 
 // commitCover stores how much of a counter credits have paid. Callers hold the customer's lock.
-func (t *Runner) commitCover(l *Ledger, i int) {
+func (t *Runner) commitCover(l *Projection, i int) {
 	counter := l.Sub.FirstCounter + uint32(i)
 	used, next := t.S.Covered(counter)
 	paid := l.covers[i]
@@ -126,7 +126,7 @@ func AppendRows[T any](table *page.Table[T], n int) (first uint32) {
 // commitSpans stores the closed spans and frees those to which nothing can belong any more; the
 // newest stays, and so do those of a period whose invoice is to come, although an interim invoice
 // may have billed them. Callers hold the customer's lock.
-func (t *Runner) commitSpans(l *Ledger) {
+func (t *Runner) commitSpans(l *Projection) {
 	floor, period := l.Env.Now(t.S.Floor), l.Sub.Period
 	if l.Sub.IssueAt != 0 {
 		period--
@@ -155,7 +155,7 @@ func (t *Runner) commitSpans(l *Ledger) {
 
 // commitInvoices numbers and stores the drafts and the changed unpaid invoices. Callers hold the
 // customer's lock.
-func (t *Runner) commitInvoices(l *Ledger) {
+func (t *Runner) commitInvoices(l *Projection) {
 	for i := range l.Drafts {
 		d := &l.Drafts[i]
 		d.row = t.append(l.Env, d)
@@ -173,7 +173,7 @@ func (t *Runner) commitInvoices(l *Ledger) {
 }
 
 // rewrite stores the fields of an invoice that may change, and returns its row.
-func (t *Runner) rewrite(l *Ledger, v *HeldInvoice) (row uint32) {
+func (t *Runner) rewrite(l *Projection, v *HeldInvoice) (row uint32) {
 	if row = v.Row; row == 0 {
 		row = l.Drafts[v.at].row
 	}

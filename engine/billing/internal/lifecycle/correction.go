@@ -20,7 +20,7 @@ const (
 
 // SpotOf finds where a recorded event counts now: in the span that recorded it, or, if it was ahead
 // of its period's end, where it moved since.
-func (l *Ledger) SpotOf(u Counted) (at Spot, s standing) {
+func (l *Projection) SpotOf(u Counted) (at Spot, s standing) {
 	if u.Feature == 0 {
 		return at, Nowhere
 	}
@@ -39,7 +39,7 @@ func (l *Ledger) SpotOf(u Counted) (at Spot, s standing) {
 }
 
 // within returns a spot in a closed span if its plan has the feature.
-func (l *Ledger) within(p *book.HeldSpan, feature uint32) (at Spot, s standing) {
+func (l *Projection) within(p *book.HeldSpan, feature uint32) (at Spot, s standing) {
 	if _, ok := l.Catalog.Version(p.Version).Slot(feature); !ok {
 		return at, Nowhere
 	}
@@ -49,7 +49,7 @@ func (l *Ledger) within(p *book.HeldSpan, feature uint32) (at Spot, s standing) 
 // aheadOf finds where an event counts that was ahead of its period's end when it was recorded. It
 // moved from span to span as closeSpan does: on to the next period, or, when the plan dropped the
 // feature or the subscription ended, into the span that closed then.
-func (l *Ledger) aheadOf(u Counted) (at Spot, s standing) {
+func (l *Projection) aheadOf(u Counted) (at Spot, s standing) {
 	if len(l.Spans) > 0 && l.Spans[0].Number > u.Span+1 {
 		return at, Gone
 	}

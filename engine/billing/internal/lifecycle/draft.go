@@ -24,7 +24,7 @@ type Draft struct {
 }
 
 // draft begins an invoice of the current period.
-func (l *Ledger) draft(kind book.InvoiceType, id [16]byte, at int64) *Draft {
+func (l *Projection) draft(kind book.InvoiceType, id [16]byte, at int64) *Draft {
 	return &Draft{Invoice: book.Invoice{
 		ID: id, Customer: l.Sub.Customer, Subscription: l.Row, Version: l.Sub.Version,
 		Kind: kind, Status: book.InvoiceDue, CreatedAt: at,
@@ -34,7 +34,7 @@ func (l *Ledger) draft(kind book.InvoiceType, id [16]byte, at int64) *Draft {
 }
 
 // charge adds a line for a part of a plan version's price.
-func (d *Draft) charge(l *Ledger, c credits.ChargeFact) {
+func (d *Draft) charge(l *Projection, c credits.ChargeFact) {
 	d.fact.Charges = append(d.fact.Charges, c)
 	item := chargeItem(l.Catalog, &c)
 	v := l.Catalog.Version(c.Version)
@@ -66,7 +66,7 @@ func chargeItem(c *catalogs.Catalog, f *credits.ChargeFact) book.InvoiceItem {
 }
 
 // billUsage adds lines for the unbilled usage of closed spans.
-func (l *Ledger) billUsage(d *Draft) {
+func (l *Projection) billUsage(d *Draft) {
 	d.fact.Usage = true
 	for _, u := range usageLines(l.Catalog, l.Spans, l.rated) {
 		f := l.Catalog.Feature(u.Feature)
@@ -214,8 +214,8 @@ func Carried(items []book.InvoiceItem) (amount decimal.Decimal) {
 	return amount
 }
 
-// issue adds a draft to the ledger; without lines only if it must be issued.
-func (l *Ledger) issue(d *Draft) {
+// issue adds a draft to the projection; without lines only if it must be issued.
+func (l *Projection) issue(d *Draft) {
 	if len(d.Items) == 0 && !d.always {
 		l.Facts = append(l.Facts, credits.Fact{Kind: credits.FactNothing, At: d.CreatedAt})
 		return
@@ -239,7 +239,7 @@ func (l *Ledger) issue(d *Draft) {
 }
 
 // adjust bills late usage of an ended subscription at the end of the day on which it arrived.
-func (l *Ledger) adjust(at int64) {
+func (l *Projection) adjust(at int64) {
 	l.Sub.AdjustAt = 0
 	d := l.draft(
 		book.InvoiceAdjustment, book.DerivedID(l.Sub.ID, book.LabelAdjustment, l.Sub.Adjustments), at,
@@ -276,9 +276,9 @@ func (t *Runner) append(e *accounts.Environment, d *Draft) (row uint32) {
 	return row
 }
 
-// Foreseen returns the invoices that the ledger issued or changed.
+// Foreseen returns the invoices that the projection issued or changed.
 func (s *Projector) Foreseen(
-	l *Ledger, changed map[uint32]book.InvoiceView,
+	l *Projection, changed map[uint32]book.InvoiceView,
 ) (issued []book.InvoiceView) {
 	issued = make([]book.InvoiceView, len(l.Drafts))
 	for i := range l.Drafts {
@@ -299,7 +299,7 @@ func (s *Projector) Foreseen(
 }
 
 // Initial issues the invoice of a new subscription: the base price in advance, nothing in arrears.
-func (l *Ledger) Initial(id [16]byte) {
+func (l *Projection) Initial(id [16]byte) {
 	d := l.draft(book.InvoiceInitial, id, l.Sub.CreatedAt)
 	if l.Version().Timing == catalogs.TimingInAdvance {
 		d.charge(l, credits.ChargeFact{

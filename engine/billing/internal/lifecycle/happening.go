@@ -7,7 +7,7 @@ import (
 	"tollgate/engine/billing/internal/outbox"
 )
 
-// happening is an event that a ledger reports once it is committed.
+// happening is an event that a projection reports once it is committed.
 type happening struct {
 	event accounts.WebhookEvent
 	at    int64
@@ -19,7 +19,7 @@ type happening struct {
 }
 
 // Tell notes an event of the subscription.
-func (l *Ledger) Tell(w accounts.WebhookEvent, at int64) {
+func (l *Projection) Tell(w accounts.WebhookEvent, at int64) {
 	if !l.Env.Wants(w) {
 		return
 	}
@@ -33,14 +33,14 @@ func (l *Ledger) Tell(w accounts.WebhookEvent, at int64) {
 }
 
 // TellInvoice notes an event of an invoice.
-func (l *Ledger) TellInvoice(w accounts.WebhookEvent, at int64, v *HeldInvoice) {
+func (l *Projection) TellInvoice(w accounts.WebhookEvent, at int64, v *HeldInvoice) {
 	if l.Env.Wants(w) {
 		l.happened = append(l.happened, happening{event: w, at: at, b: l.Sub, invoice: new(*v)})
 	}
 }
 
-// tellAll queues the messages of a committed ledger.
-func (t *Runner) tellAll(l *Ledger) {
+// tellAll queues the messages of a committed projection.
+func (t *Runner) tellAll(l *Projection) {
 	for i := range l.happened {
 		h := &l.happened[i]
 		m := outbox.WebhookMessage{Type: h.event, At: h.at, SubscriptionID: l.Sub.ID}
@@ -78,9 +78,9 @@ type reaching struct {
 	slot int
 }
 
-// reached returns messages for the features whose limit, or a threshold of it, the ledger's usage
-// has reached. Call it before the ledger is committed.
-func (t *Runner) reached(l *Ledger) (told []reaching) {
+// reached returns messages for the features whose limit, or a threshold of it, the projection's
+// usage has reached. Call it before the projection is committed.
+func (t *Runner) reached(l *Projection) (told []reaching) {
 	if !outbox.WantsLimits(l.Env) || l.Sub.EndedAt != 0 {
 		return nil
 	}

@@ -47,7 +47,7 @@ func (t *Runner) billAbove(row uint32) {
 	if unpaid == mostUnpaid {
 		return
 	}
-	l := t.S.OpenLedger(row)
+	l := t.S.OpenProjection(row)
 	t.Spend(2 * l.Weight())
 	issueInterim(l, now)
 	for i := range l.Drafts {
@@ -108,7 +108,7 @@ func (s *Projector) unbilled(b *book.Subscription, at book.Place) decimal.Decima
 
 // issueInterim issues an invoice of the usage so far, closed spans' included. Its lines go on from
 // those of the interim invoices before it, and the period's end goes on from its.
-func issueInterim(l *Ledger, at int64) {
+func issueInterim(l *Projection, at int64) {
 	l.issueWaiting(at)
 	d := l.draft(
 		book.InvoiceInterim, book.DerivedID(l.Sub.ID, book.LabelInterim, l.Sub.Adjustments), at,
@@ -122,7 +122,7 @@ func issueInterim(l *Ledger, at int64) {
 
 // withPresent calls do while the present span is among the closed ones, as if it ended at an
 // instant. What becomes of its invoiced units is kept.
-func (l *Ledger) withPresent(at int64, do func()) {
+func (l *Projection) withPresent(at int64, do func()) {
 	b := &l.Sub
 	p := book.HeldSpan{Span: book.Span{
 		Start: b.SpanStart, End: at, Number: b.Span, Period: b.Period, Version: b.Version,
@@ -141,7 +141,7 @@ func (l *Ledger) withPresent(at int64, do func()) {
 }
 
 // presentMeter makes the meter of a counter in the present span, if it has anything.
-func presentMeter(l *Ledger, p *book.HeldSpan, slot int) {
+func presentMeter(l *Projection, p *book.HeldSpan, slot int) {
 	var billed book.InterimUnits
 	if l.interims != nil {
 		billed = l.interims[slot]
@@ -157,7 +157,7 @@ func presentMeter(l *Ledger, p *book.HeldSpan, slot int) {
 
 // Forgive notes the units of a newly VOID invoice where they are: in closed spans, or, of an
 // interim invoice, in the present one.
-func (l *Ledger) Forgive(v *book.Invoice, items []book.InvoiceItem) {
+func (l *Projection) Forgive(v *book.Invoice, items []book.InvoiceItem) {
 	if v.Kind != book.InvoiceInterim {
 		book.Forgive(l.Catalog, l.Spans, items, 0)
 		return
@@ -173,7 +173,7 @@ func (l *Ledger) Forgive(v *book.Invoice, items []book.InvoiceItem) {
 
 // commitInterims stores what interim invoices have of the counters. Callers hold the customer's
 // lock.
-func (t *Runner) commitInterims(l *Ledger) {
+func (t *Runner) commitInterims(l *Projection) {
 	if !l.Catalog.Version(l.was.Version).InvoiceAbove.IsZero() {
 		for i := range uint32(l.was.Counters) {
 			t.SetInterim(l.was.FirstCounter+i, book.InterimUnits{})

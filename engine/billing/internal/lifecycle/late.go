@@ -35,7 +35,7 @@ func (at *Spot) compare(
 // SpotAt finds the span for usage that occurred at an instant: the first one before the
 // subscription began, the last one after it ended. It returns false if the plan of that time did
 // not have the feature.
-func (l *Ledger) SpotAt(occurredAt int64, feature uint32) (at Spot, found bool) {
+func (l *Projection) SpotAt(occurredAt int64, feature uint32) (at Spot, found bool) {
 	if l.Sub.EndedAt == 0 && (occurredAt >= l.Sub.SpanStart || len(l.Spans) == 0) {
 		_, carried := l.Version().Slot(feature)
 		return Spot{Span: l.Sub.Span, Ahead: occurredAt >= l.Sub.PeriodEnd}, carried
@@ -52,7 +52,7 @@ func (l *Ledger) SpotAt(occurredAt int64, feature uint32) (at Spot, found bool) 
 }
 
 // PlaceOf returns the place where credits burn for usage at a spot: in the spot's plan version.
-func (l *Ledger) PlaceOf(at Spot, feature uint32) book.Place {
+func (l *Projection) PlaceOf(at Spot, feature uint32) book.Place {
 	p, _ := book.PlaceIn(
 		l.Catalog, feature, book.Place{Subscription: l.Row, Counter: l.Sub.FirstCounter}, l.Sub.Version,
 	)
@@ -68,7 +68,7 @@ func (l *Ledger) PlaceOf(at Spot, feature uint32) book.Place {
 
 // Add adds units at a spot, or subtracts them, and compares the result with the limit of the spot's
 // period. It refuses units beyond a hard limit.
-func (l *Ledger) Add(at Spot, feature uint32, units decimal.Decimal, now int64) engine.Outcome {
+func (l *Projection) Add(at Spot, feature uint32, units decimal.Decimal, now int64) engine.Outcome {
 	if at.Closed != nil {
 		return l.addLate(&at, feature, units, now)
 	}
@@ -96,7 +96,7 @@ func (l *Ledger) Add(at Spot, feature uint32, units decimal.Decimal, now int64) 
 }
 
 // addLate is Add for a closed span.
-func (l *Ledger) addLate(
+func (l *Projection) addLate(
 	at *Spot, feature uint32, units decimal.Decimal, now int64,
 ) engine.Outcome {
 	p := at.Closed
@@ -139,7 +139,7 @@ func (l *Ledger) addLate(
 // counter within the present period, else those of its own period, or, if the feature accumulates,
 // the whole sequence of the span's plan version. present reports whether it is the present counter,
 // which reservations hold units of.
-func (l *Ledger) Compared(
+func (l *Projection) Compared(
 	p *book.HeldSpan, feature uint32,
 ) (total decimal.Decimal, f *catalogs.PlanFeature, present bool) {
 	own, _ := l.Catalog.Version(p.Version).Slot(feature)
@@ -158,7 +158,7 @@ func (l *Ledger) Compared(
 }
 
 // Cover notes that credits have paid units at a spot.
-func (l *Ledger) Cover(at Spot, feature uint32, units decimal.Decimal) {
+func (l *Projection) Cover(at Spot, feature uint32, units decimal.Decimal) {
 	if units.IsZero() {
 		return
 	}
@@ -178,7 +178,7 @@ func (l *Ledger) Cover(at Spot, feature uint32, units decimal.Decimal) {
 }
 
 // counted sums a feature's units in all closed spans of a period.
-func (l *Ledger) counted(period, feature uint32) (total decimal.Decimal) {
+func (l *Projection) counted(period, feature uint32) (total decimal.Decimal) {
 	for i := range l.Spans {
 		p := &l.Spans[i]
 		if p.Period != period {

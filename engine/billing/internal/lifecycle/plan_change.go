@@ -12,7 +12,7 @@ import (
 
 // ChangeTo returns the version of a plan to which the subscription may change now, for the command
 // and its preview. If it returns nil, outcome tells why.
-func (l *Ledger) ChangeTo(
+func (l *Projection) ChangeTo(
 	plan string, kind book.ChangeType, now int64,
 ) (*catalogs.PlanVersion, engine.Outcome) {
 	p := l.Catalog.PlanNamed(plan)
@@ -43,8 +43,8 @@ func (l *Ledger) ChangeTo(
 	return to, engine.OutcomeDone
 }
 
-// ChangePlan does to the ledger what a plan change does.
-func (l *Ledger) ChangePlan(
+// ChangePlan does to the projection what a plan change does.
+func (l *Projection) ChangePlan(
 	id [16]byte, to *catalogs.PlanVersion, kind book.ChangeType, now int64,
 ) {
 	if l.Sub.Pending != 0 {
@@ -66,7 +66,7 @@ func (l *Ledger) ChangePlan(
 // upgrade moves the subscription to another plan version now. What is left of the period is given
 // back at the old price and charged at the new one, on an invoice of its own. Where interval and
 // timing stay, the period does; otherwise it closes here, and a new one begins at a new anchor.
-func (l *Ledger) upgrade(to *catalogs.PlanVersion, now int64) {
+func (l *Projection) upgrade(to *catalogs.PlanVersion, now int64) {
 	l.issueWaiting(now)
 	old, b := l.Version(), &l.Sub
 	l.credited = append(l.credited, creditStep{from: old, version: to.Number, at: now})
@@ -109,8 +109,8 @@ func (l *Ledger) upgrade(to *catalogs.PlanVersion, now int64) {
 	l.issue(d)
 }
 
-// PendingChange returns the pending change in the ledger.
-func (l *Ledger) PendingChange() *heldPlanChange {
+// PendingChange returns the pending change in the projection.
+func (l *Projection) PendingChange() *heldPlanChange {
 	for i := range l.changes {
 		if l.changes[i].row == l.Sub.Pending {
 			return &l.changes[i]
@@ -120,14 +120,14 @@ func (l *Ledger) PendingChange() *heldPlanChange {
 }
 
 // DropChange ends the pending change without its having taken effect.
-func (l *Ledger) DropChange(status book.ChangeStatus) {
+func (l *Projection) DropChange(status book.ChangeStatus) {
 	l.PendingChange().Status = status
 	l.Sub.Pending = 0
 }
 
 // dueChange carries the pending change out at a period's end, and returns the version that the next
 // period is under.
-func (l *Ledger) dueChange(at int64) (version uint32) {
+func (l *Projection) dueChange(at int64) (version uint32) {
 	version = l.Sub.Version
 	if l.Sub.Pending == 0 {
 		return version
@@ -145,7 +145,7 @@ func (l *Ledger) dueChange(at int64) (version uint32) {
 }
 
 // commitChanges stores plan changes; the customer's lock is held.
-func (t *Runner) commitChanges(l *Ledger) {
+func (t *Runner) commitChanges(l *Projection) {
 	for i := range l.changes {
 		c := &l.changes[i]
 		if c.row != 0 {
@@ -168,8 +168,8 @@ func (t *Runner) commitChanges(l *Ledger) {
 	}
 }
 
-// ChangeAt is the plan change of a row, as the ledger has it.
-func (l *Ledger) ChangeAt(row uint32) *book.PlanChange {
+// ChangeAt is the plan change of a row, as the projection has it.
+func (l *Projection) ChangeAt(row uint32) *book.PlanChange {
 	for i := range l.changes {
 		if l.changes[i].row == row {
 			return &l.changes[i].PlanChange

@@ -77,8 +77,10 @@ func (s *Projector) uncovered(at book.Place) book.Counter {
 	return n
 }
 
-// Billed is the same of a spot in the ledger, and the feature by whose price it is.
-func (l *Ledger) Billed(at Spot, feature uint32) (units decimal.Decimal, f *catalogs.PlanFeature) {
+// Billed is the same of a spot in the projection, and the feature by whose price it is.
+func (l *Projection) Billed(
+	at Spot, feature uint32,
+) (units decimal.Decimal, f *catalogs.PlanFeature) {
 	version := l.Sub.Version
 	if at.Closed != nil {
 		version = at.Closed.Version
@@ -114,12 +116,12 @@ func (l *Ledger) Billed(at Spot, feature uint32) (units decimal.Decimal, f *cata
 
 // present is what a counter has counted in the present span and credits have not paid, ahead what
 // it has for the period after.
-func (l *Ledger) present(slot uint32) decimal.Decimal {
+func (l *Projection) present(slot uint32) decimal.Decimal {
 	used := sums.Difference(l.Counters[slot].Used, l.bases[slot].Opened)
 	return sums.Difference(used, l.covers[slot].Used)
 }
 
-func (l *Ledger) ahead(slot uint32) decimal.Decimal {
+func (l *Projection) ahead(slot uint32) decimal.Decimal {
 	return sums.Difference(l.Counters[slot].Next, l.covers[slot].Next)
 }
 

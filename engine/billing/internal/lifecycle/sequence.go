@@ -9,14 +9,14 @@ import (
 	"tollgate/engine/decimal"
 )
 
-// heldSequence is a sequence in a ledger.
+// heldSequence is a sequence in a projection.
 type heldSequence struct {
 	book.Sequence
 	row uint32 // 0: not stored yet
 }
 
 // left returns the sequence of a feature under a plan version that the subscription has left.
-func (l *Ledger) left(version, feature uint32) *book.Sequence {
+func (l *Projection) left(version, feature uint32) *book.Sequence {
 	key := book.SequenceKey{Version: version, Feature: feature}
 	if q := l.heldAt[key]; q != nil {
 		return &q.Sequence
@@ -39,7 +39,7 @@ func (l *Ledger) left(version, feature uint32) *book.Sequence {
 }
 
 // rated returns where the tiers of an accumulating feature's next line begin. Lines move it.
-func (l *Ledger) rated(version, slot uint32) *decimal.Decimal {
+func (l *Projection) rated(version, slot uint32) *decimal.Decimal {
 	if version == l.Sub.Version {
 		return &l.bases[slot].Rated
 	}
@@ -47,7 +47,7 @@ func (l *Ledger) rated(version, slot uint32) *decimal.Decimal {
 }
 
 // leave stores the sequences of the plan version that the subscription leaves.
-func (l *Ledger) leave(old *catalogs.PlanVersion) {
+func (l *Projection) leave(old *catalogs.PlanVersion) {
 	for i := range old.Features {
 		if f := &old.Features[i]; f.Accumulate {
 			q := l.left(old.Number, f.Feature)
@@ -58,7 +58,7 @@ func (l *Ledger) leave(old *catalogs.PlanVersion) {
 
 // enter continues the sequence of an accumulating feature under the plan version to which the
 // subscription returns: its counter n continues where it was left.
-func (l *Ledger) enter(version, feature uint32, n *book.Counter, o *book.Base) {
+func (l *Projection) enter(version, feature uint32, n *book.Counter, o *book.Base) {
 	q := l.left(version, feature)
 	own := sums.Difference(n.Used, o.Opened) // units counted ahead of the ended period
 	o.Rated, o.Opened = q.Rated, q.Counted
@@ -68,7 +68,7 @@ func (l *Ledger) enter(version, feature uint32, n *book.Counter, o *book.Base) {
 
 // leftVersions returns the plan versions that the subscription has left, in order; a version that
 // it left twice appears twice.
-func (l *Ledger) leftVersions() (versions []uint32) {
+func (l *Projection) leftVersions() (versions []uint32) {
 	for row := l.Sub.FirstChange; row != 0; {
 		c := *l.Projector.PlanChanges.Read(row)
 		for i := range l.changes {
@@ -92,7 +92,7 @@ func (l *Ledger) leftVersions() (versions []uint32) {
 // holders returns the counters that include a closed span's units of a feature: the present one,
 // and those of left versions in which the feature accumulates. A counter continues from span to
 // span and from version to version, as carryCounters does.
-func (l *Ledger) holders(p *book.HeldSpan, feature uint32) (present bool, left []uint32) {
+func (l *Projection) holders(p *book.HeldSpan, feature uint32) (present bool, left []uint32) {
 	later := l.Spans[l.indexOf(p)+1:]
 	path := make([]*book.Span, 0, len(later)+2)
 	path = append(path, &p.Span)
@@ -140,15 +140,15 @@ func (l *Ledger) holders(p *book.HeldSpan, feature uint32) (present bool, left [
 	return kept && has && (f.Accumulate || l.Sub.EndedAt == 0), left
 }
 
-// indexOf returns the index of a closed span in the ledger.
-func (l *Ledger) indexOf(p *book.HeldSpan) int {
+// indexOf returns the index of a closed span in the projection.
+func (l *Projection) indexOf(p *book.HeldSpan) int {
 	return slices.IndexFunc(
 		l.Spans, func(other book.HeldSpan) bool { return other.Number == p.Number },
 	)
 }
 
 // featureIn returns a feature within a plan version.
-func (l *Ledger) featureIn(version, feature uint32) (f *catalogs.PlanFeature, ok bool) {
+func (l *Projection) featureIn(version, feature uint32) (f *catalogs.PlanFeature, ok bool) {
 	v := l.Catalog.Version(version)
 	slot, ok := v.Slot(feature)
 	if !ok {
@@ -158,7 +158,7 @@ func (l *Ledger) featureIn(version, feature uint32) (f *catalogs.PlanFeature, ok
 }
 
 // commitSequences stores the sequences of left plan versions. Callers hold the customer's lock.
-func (t *Runner) commitSequences(l *Ledger) {
+func (t *Runner) commitSequences(l *Projection) {
 	t.Spend((len(l.stored) + len(l.held)) / 4)
 	for _, q := range l.held {
 		if q.row == 0 {

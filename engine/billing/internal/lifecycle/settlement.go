@@ -7,13 +7,13 @@ import (
 
 // Pay makes an unpaid invoice PAID and the subscription active; its other invoices past due get a
 // new grace period. An ended subscription stays ended.
-func (l *Ledger) Pay(i int, now int64) {
+func (l *Projection) Pay(i int, now int64) {
 	l.settle(i, now)
 	l.resume(now)
 	l.Sub.Due = l.NextDue()
 }
 
-func (l *Ledger) resume(now int64) {
+func (l *Projection) resume(now int64) {
 	if l.Sub.EndedAt != 0 {
 		return
 	}
@@ -26,7 +26,7 @@ func (l *Ledger) resume(now int64) {
 }
 
 // activate ends a suspension, if there is one.
-func (l *Ledger) activate(now int64) {
+func (l *Projection) activate(now int64) {
 	if l.Sub.SuspendedAt != 0 {
 		l.Sub.SuspendedAt = 0
 		l.Tell(accounts.WebhookSubscriptionActivated, now)
@@ -34,7 +34,7 @@ func (l *Ledger) activate(now int64) {
 }
 
 // Unblock makes a suspended subscription active if no invoice holds it back.
-func (l *Ledger) Unblock(now int64) {
+func (l *Projection) Unblock(now int64) {
 	if l.Sub.SuspendedAt == 0 || l.Sub.EndedAt != 0 {
 		return
 	}

@@ -12,8 +12,8 @@ func (s *Projector) IndexPending(row uint32, b *book.Subscription) {
 	}
 }
 
-// reindexPending updates it after a ledger changed them.
-func (s *Projector) reindexPending(l *Ledger) {
+// reindexPending updates it after a projection changed them.
+func (s *Projector) reindexPending(l *Projection) {
 	was, is := &l.was, &l.Sub
 	if was.Period == is.Period && was.EndedAt == is.EndedAt && was.IssueAt == is.IssueAt {
 		return
@@ -26,8 +26,8 @@ func (s *Projector) reindexPending(l *Ledger) {
 
 // Upcoming returns the invoices for a subscription's periods as things are now, in the order in
 // which they will be issued: that of the last ended period while it waits for late usage, and that
-// of the current period. It moves the ledger there.
-func (s *Projector) Upcoming(l *Ledger) (views []book.InvoiceView) {
+// of the current period. It moves the projection there.
+func (s *Projector) Upcoming(l *Projection) (views []book.InvoiceView) {
 	if l.Sub.IssueAt != 0 {
 		views = append(views, s.foretell(l, len(l.Drafts)))
 	}
@@ -41,7 +41,7 @@ func (s *Projector) Upcoming(l *Ledger) (views []book.InvoiceView) {
 
 // foretell returns the invoice of the last ended period: the first of the drafts from there on,
 // once it is issued. An invoice without lines would not be.
-func (s *Projector) foretell(l *Ledger, first int) book.InvoiceView {
+func (s *Projector) foretell(l *Projection, first int) book.InvoiceView {
 	at := l.Sub.IssueAt
 	if at == 0 {
 		at = l.Spans[len(l.Spans)-1].End

@@ -16,7 +16,7 @@ import (
 	"tollgate/engine/page"
 )
 
-// Projector brings copies of subscriptions to an instant: see Ledger.
+// Projector brings copies of subscriptions to an instant: see Projection.
 type Projector struct {
 	credits.Vault
 	Pending *page.Index // id of a PENDING invoice → subscription
@@ -46,10 +46,10 @@ type Expirer interface {
 	ExpireHold(row uint32)
 }
 
-// Ledger is one subscription on its way to an instant: copies of its records, which steps change,
-// and the results of the steps. Commands commit it; queries read and drop it. So both see what was
+// Projection is one subscription on its way to an instant: copies of its records, which steps
+// change, and the results of the steps. Commands commit it; queries read and drop it. So both see what was
 // due, with or without a tick.
-type Ledger struct {
+type Projection struct {
 	*Projector
 	Env     *accounts.Environment
 	Catalog *catalogs.Catalog
@@ -89,24 +89,24 @@ type creditStep struct {
 	at         int64
 }
 
-// HeldInvoice is an unpaid invoice in a ledger; due date and status may change.
+// HeldInvoice is an unpaid invoice in a projection; due date and status may change.
 type HeldInvoice struct {
 	Row uint32 // 0: a draft, whose place in drafts is at
 	at  int
 	book.Invoice
 }
 
-// heldPlanChange is a plan change in a ledger.
+// heldPlanChange is a plan change in a projection.
 type heldPlanChange struct {
 	row uint32
 	book.PlanChange
 }
 
-// OpenLedger copies a subscription's records. Queries hold the customer's lock.
-func (s *Projector) OpenLedger(row uint32) *Ledger {
+// OpenProjection copies a subscription's records. Queries hold the customer's lock.
+func (s *Projector) OpenProjection(row uint32) *Projection {
 	b := s.Subscriptions.Whole(row)
 	e := s.Environment(s.Customers.Read(b.Customer).Env)
-	l := &Ledger{Projector: s, Env: e, Catalog: e.Catalog.Load(), Row: row, Sub: b, was: b}
+	l := &Projection{Projector: s, Env: e, Catalog: e.Catalog.Load(), Row: row, Sub: b, was: b}
 	n := int(b.Counters)
 	l.Counters, l.bases, l.covers = make(
 		[]book.Counter, n,
@@ -140,10 +140,10 @@ func (s *Projector) OpenLedger(row uint32) *Ledger {
 }
 
 // Version returns the subscription's plan version.
-func (l *Ledger) Version() *catalogs.PlanVersion { return l.Catalog.Version(l.Sub.Version) }
+func (l *Projection) Version() *catalogs.PlanVersion { return l.Catalog.Version(l.Sub.Version) }
 
 // NextDue returns the earliest instant at which something of the subscription falls due.
-func (l *Ledger) NextDue() int64 {
+func (l *Projection) NextDue() int64 {
 	at := int64(rows.Never)
 	if l.Sub.EndedAt == 0 {
 		at = l.Sub.PeriodEnd
@@ -166,7 +166,7 @@ func (l *Ledger) NextDue() int64 {
 
 // Run carries out everything due by an instant, each step at its own instant and in order. After
 // the first step, it begins none once the given units of work are done. It returns the units done.
-func (l *Ledger) Run(now int64, most int) (units int) {
+func (l *Projection) Run(now int64, most int) (units int) {
 	for first := true; l.Sub.Due <= now && (first || units < most); first = false {
 		drafts, told, span := len(l.Drafts), len(l.happened), l.Sub.Span
 		units += 1 + len(l.Unpaid)/4
@@ -183,8 +183,8 @@ func (l *Ledger) Run(now int64, most int) (units int) {
 	return units
 }
 
-// Weight returns the units of work for opening or committing the ledger and closing its span.
-func (l *Ledger) Weight() (units int) {
+// Weight returns the units of work for opening or committing the projection and closing its span.
+func (l *Projection) Weight() (units int) {
 	units = 4 + len(l.Counters) + len(l.Unpaid)/4
 	for i := range l.Spans {
 		units += len(l.Spans[i].Meters)
@@ -204,7 +204,7 @@ func (d *Draft) weight() (units int) {
 // step carries out the one step that is due. Of several at one instant, first invoices fall due,
 // then the period ends, then the invoice of an ended period is issued, then late usage is billed,
 // then a grace period ends.
-func (l *Ledger) step(at int64) {
+func (l *Projection) step(at int64) {
 	for i := range l.Unpaid {
 		if v := &l.Unpaid[i]; v.Status == book.InvoiceDue && v.DueAt == at {
 			l.fallDue(i)
@@ -225,7 +225,7 @@ func (l *Ledger) step(at int64) {
 }
 
 // fallDue makes an unpaid invoice PAST_DUE, or PAID if its amount is 0.
-func (l *Ledger) fallDue(i int) {
+func (l *Projection) fallDue(i int) {
 	v := &l.Unpaid[i]
 	if !v.Amount.IsZero() {
 		v.Status = book.InvoicePastDue
@@ -236,7 +236,7 @@ func (l *Ledger) fallDue(i int) {
 }
 
 // settle makes an unpaid invoice PAID. Commit writes it like the unpaid ones.
-func (l *Ledger) settle(i int, at int64) {
+func (l *Projection) settle(i int, at int64) {
 	l.Unpaid[i].Status, l.Unpaid[i].PaidAt = book.InvoicePaid, at
 	l.Facts = append(l.Facts, credits.Fact{
 		Kind: credits.FactPaid, At: at, Invoice: credits.InvoiceFact{ID: l.Unpaid[i].ID},
@@ -246,7 +246,7 @@ func (l *Ledger) settle(i int, at int64) {
 }
 
 // Close removes an invoice from the unpaid ones.
-func (l *Ledger) Close(i int) {
+func (l *Projection) Close(i int) {
 	v := l.Unpaid[i]
 	l.Unpaid = append(l.Unpaid[:i:i], l.Unpaid[i+1:]...)
 	v.NextUnpaid = 0
@@ -266,7 +266,7 @@ func (t *Runner) advance(row uint32, now int64) bool {
 	if t.Spent() {
 		return false
 	}
-	l := t.S.OpenLedger(row)
+	l := t.S.OpenProjection(row)
 	t.Spend(2 * l.Weight())
 	t.Spend(l.Run(now, t.Left()))
 	t.Commit(l)
@@ -347,21 +347,21 @@ func (s *Projector) dueOfCustomer(customer uint32) (first, second rows.Due) {
 }
 
 // Advanced first brings a subscription to an instant, with the customer's others, and opens its
-// ledger for a command. It returns false as advance does.
-func (t *Runner) Advanced(row uint32, now int64) (l *Ledger, ok bool) {
+// projection for a command. It returns false as advance does.
+func (t *Runner) Advanced(row uint32, now int64) (l *Projection, ok bool) {
 	if !t.AdvanceCustomer(t.S.Subscriptions.Read(row).Customer, now) {
 		return nil, false
 	}
-	l = t.S.OpenLedger(row)
+	l = t.S.OpenProjection(row)
 	t.Spend(2*l.Weight() + 4)
 	return l, true
 }
 
-// Current opens the ledger of a subscription that a command names, brought to now on its
+// Current opens the projection of a subscription that a command names, brought to now on its
 // environment's clock. If it returns nil, outcome tells why there is nothing to do.
 func (t *Runner) Current(
 	env uint32, id *[16]byte,
-) (l *Ledger, now int64, outcome engine.Outcome) {
+) (l *Projection, now int64, outcome engine.Outcome) {
 	e := t.S.Environment(env)
 	if e == nil {
 		return nil, 0, engine.OutcomeAccountUnknown
