@@ -47,8 +47,8 @@ type Expirer interface {
 }
 
 // Projection is one subscription on its way to an instant: copies of its records, which steps
-// change, and the results of the steps. Commands commit it; queries read and drop it. So both see what was
-// due, with or without a tick.
+// change, and the results of the steps. Commands commit it; queries read and drop it. So both see
+// what was due, with or without a tick.
 type Projection struct {
 	*Projector
 	Env     *accounts.Environment
