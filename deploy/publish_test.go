@@ -149,17 +149,33 @@ func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 const skopeo = `#!/bin/sh
 echo "$@" >> "$SKOPEO/asked"
 case "$*" in
-*copy*) echo made > "$SKOPEO/image" ;;
+*copy*)
+	echo made > "$SKOPEO/image"
+	cat "$TMPDIR"/*/registry.json > "$SKOPEO/keys" ;;
 *oci-archive:*) echo made ;;
-*) cat "$SKOPEO/image" ;;
+*)
+	[ ! -e "$SKOPEO/fails" ] || { cat "$SKOPEO/fails" >&2; exit 1; }
+	[ -e "$SKOPEO/image" ] || { echo 'reading manifest 1.2.3: manifest unknown' >&2; exit 1; }
+	cat "$SKOPEO/image" ;;
 esac
 `
+
+// record puts programs in place of those of the system that note their arguments first.
+func record(t *testing.T, programs string, names ...string) {
+	for _, name := range names {
+		program, err := exec.LookPath(name)
+		require.NoError(t, err)
+		text := fmt.Sprintf("#!/bin/sh\nprintf '%%s\\n' \"$*\" >> \"$SKOPEO/asked\"\nexec %s \"$@\"\n", program)
+		require.NoError(t, os.WriteFile(filepath.Join(programs, name), []byte(text), 0o700))
+	}
+}
 
 // TestAReleaseIsPublished: the image, then the page, which shows it when it is whole. Keys are in
 // no argument.
 func TestAReleaseIsPublished(t *testing.T) {
 	folder, programs := madeRelease(t, "1.2.3"), t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(programs, "skopeo"), []byte(skopeo), 0o700))
+	record(t, programs, "jq", "curl", "base64")
 	p := &page{t: t, there: "v1.2.2"}
 	server := httptest.NewServer(p)
 	defer server.Close()
@@ -179,7 +195,14 @@ func TestAReleaseIsPublished(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(asked),
 		"oci-archive:tollgate-1.2.3.oci.tar docker://registry.example.com/tollgate")
-	require.NotContains(t, string(asked), "pass word")
+	require.Contains(t, string(asked), "--arg tag v1.2.3")
+	const key = "bWU6cGFzcyB3b3Jk" // me:pass word
+	for _, secret := range []string{"pass word", key, "token of the page"} {
+		require.NotContains(t, string(asked), secret)
+	}
+	keys, err := os.ReadFile(filepath.Join(programs, "keys"))
+	require.NoError(t, err)
+	require.JSONEq(t, `{"auths": {"registry.example.com": {"auth": "`+key+`"}}}`, string(keys))
 
 	p.there, p.asked = "v1.2.3", nil
 	said, err = publish(t, programs, environment, folder)
@@ -196,6 +219,25 @@ func TestAReleaseIsPublished(t *testing.T) {
 	require.Error(t, err)
 	require.Contains(t, said, "the release page does not answer: {\"message\":\"Bad credentials\"}")
 	require.NoFileExists(t, filepath.Join(programs, "image"), "nothing was sent to the registry")
+	p.there, p.asked = "v1.2.2", nil
+	for _, fails := range []string{"unauthorized: access denied", "received unexpected HTTP status: 503", ""} {
+		require.NoError(t, os.WriteFile(filepath.Join(programs, "fails"), []byte(fails), 0o600))
+		said, err = publish(t, programs, environment, folder)
+		require.Error(t, err)
+		require.Contains(t, said, "whether registry.example.com/tollgate:1.2.3 exists; nothing was sent: "+fails)
+		require.NoFileExists(t, filepath.Join(programs, "image"), "one that is there would be written over")
+		require.Empty(t, p.asked)
+	}
+}
+
+// TestWhatPublishingNeedsIsInstalled: the tests above run the script with the system's own tools.
+func TestWhatPublishingNeedsIsInstalled(t *testing.T) {
+	text, err := os.ReadFile("../.ci/run")
+	require.NoError(t, err)
+	for _, tool := range []string{"curl", "jq"} {
+		require.Regexp(t, `for program in .*\b`+tool+`\b`, string(text))
+		require.Regexp(t, `apt-get install .*\b`+tool+`\b`, string(text))
+	}
 }
 
 // run runs a program that must succeed, and returns what it printed.
