@@ -102,8 +102,8 @@ func TestEveryModuleIsTested(t *testing.T) {
 
 // foreign are modules that only nested modules need.
 var foreign = regexp.MustCompile(`(?m)^\t(github.com/(redis|jackc|HdrHistogram|compose-spec)/|` +
-	`github.com/prometheus/prometheus|go.etcd.io/etcd/|go.uber.org/zap|(sigs.)?k8s.io/|helm.sh/|` +
-	`github.com/hashicorp/(terraform-|go-plugin|yamux)).*`)
+	`github.com/hashicorp/(terraform-|go-plugin |yamux )|` +
+	`github.com/prometheus/prometheus|go.etcd.io/etcd/|go.uber.org/zap|(sigs.)?k8s.io/|helm.sh/).*`)
 
 // TestServerDownloadsNothingForeign: the main module does not name what the comparison and the
 // checks of deploy/ need, so building the server downloads none of it.
@@ -112,6 +112,11 @@ func TestServerDownloadsNothingForeign(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(text), "\tgithub.com/hashicorp/raft ")
 	require.Empty(t, foreign.FindAllString(string(text), -1))
+	for _, module := range strings.Fields(makeVariable(t, "NESTED")) {
+		text, err = os.ReadFile(filepath.Join(root, module, "go.mod"))
+		require.NoError(t, err)
+		require.NotEmpty(t, foreign.FindAllString(string(text), -1), module)
+	}
 }
 
 // TestClientNeedsTheStandardLibraryAlone: a program that imports sdk downloads nothing else.
