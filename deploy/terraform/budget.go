@@ -55,20 +55,19 @@ func (*budget) Metadata(
 
 // Schema implements resource.Resource.
 func (*budget) Schema(_ context.Context, _ resource.SchemaRequest, to *resource.SchemaResponse) {
-	forGood := []planmodifier.String{stringplanmodifier.RequiresReplace()}
 	text := func(about string) schema.StringAttribute {
 		return schema.StringAttribute{Optional: true, Description: about}
 	}
 	to.Schema = schema.Schema{
 		Description: "A budget. A destroyed one is archived, with all below it; its key stays taken.",
 		Attributes: map[string]schema.Attribute{
-			"key":    schema.StringAttribute{Required: true, PlanModifiers: forGood},
-			"name":   schema.StringAttribute{Required: true},
-			"parent": text("The key of the budget above."),
-			"customer": schema.StringAttribute{
-				Optional: true, PlanModifiers: forGood,
-				Description: "externalClientCustomerId of the customer whose own budget it is.",
+			"key": schema.StringAttribute{
+				Required:      true,
+				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
 			},
+			"name":     schema.StringAttribute{Required: true},
+			"parent":   text("The key of the budget above."),
+			"customer": text("externalClientCustomerId of the customer whose own budget it is."),
 			"frozen": schema.BoolAttribute{
 				Optional: true, Computed: true, Default: booldefault.StaticBool(false),
 				Description: "It, and all below it, takes no usage.",
@@ -85,7 +84,7 @@ func (*budget) Schema(_ context.Context, _ resource.SchemaRequest, to *resource.
 					"mode":      text("hard, or soft, which refuses nothing."),
 					"thresholds": schema.ListAttribute{
 						ElementType: types.Int64Type, Optional: true,
-						Description: "Percents at which it is told, ascending.",
+						Description: "Percentages at which a webhook is sent, ascending.",
 					},
 				}},
 			},
@@ -168,7 +167,9 @@ func (b *budget) freeze(
 	s.take(&v)
 }
 
-// Create implements resource.Resource. It takes over no budget that there is.
+// Create implements resource.Resource. It takes over no budget that there is. One that it could not
+// freeze is left out of the state: Terraform replaces what failed while it was created, which would
+// archive the budget, and its key stays taken.
 func (b *budget) Create(
 	ctx context.Context, from resource.CreateRequest, to *resource.CreateResponse,
 ) {
@@ -182,11 +183,15 @@ func (b *budget) Create(
 	request.Expects = "none"
 	v, err := client.PutBudget(ctx, s.Key.ValueString(), request)
 	if err != nil {
-		refused(&to.Diagnostics, "The budget was not made; import one that there is", err)
+		refused(&to.Diagnostics, "The budget was not created; import it if it exists", err)
 		return
 	}
 	s.take(&v)
-	b.freeze(ctx, client, &s, wanted, &to.Diagnostics)
+	if b.freeze(ctx, client, &s, wanted, &to.Diagnostics); to.Diagnostics.HasError() {
+		to.Diagnostics.AddError("The budget was created, and is not frozen",
+			"Import it as "+s.Key.ValueString()+"; the next apply freezes it.")
+		return
+	}
 	to.Diagnostics.Append(to.State.Set(ctx, &s)...)
 }
 

@@ -52,8 +52,8 @@ func (*catalog) Schema(_ context.Context, _ resource.SchemaRequest, to *resource
 			},
 			"document": schema.StringAttribute{
 				Required: true,
-				Description: "The catalog, YAML or JSON. Where applying it would change something, somebody " +
-					"else has changed the catalog; the state has then the catalog as it is.",
+				Description: "The catalog, YAML or JSON. If applying it would change something, the " +
+					"catalog was changed elsewhere; the state then holds the current catalog.",
 			},
 			"prune": schema.BoolAttribute{
 				Optional: true, Computed: true, Default: booldefault.StaticBool(false),

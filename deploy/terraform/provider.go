@@ -221,10 +221,16 @@ func refused(say *diag.Diagnostics, what string, err error) {
 // once is the header that makes a repeated request count once.
 func once() map[string]string { return map[string]string{"Idempotency-Key": rand.Text()} }
 
-// kept is what stands in the state of an optional text: what the API answers, but nothing where the
-// configuration says nothing and the answer is what the API then takes.
+// kept is what stands in the state of an optional text: what the API answers. Where that is only
+// what the API takes for a text that is left out, null and "" of the configuration stay as they
+// are: Terraform refuses a provider that turns "" into something else.
 func kept(before types.String, answered, standard string) types.String {
-	if answered == standard && (before.IsNull() || before.IsUnknown()) || answered == "" {
+	switch {
+	case answered != "" && answered != standard:
+		return types.StringValue(answered)
+	case before.ValueString() == "" && !before.IsUnknown():
+		return before
+	case answered == "" || before.IsUnknown():
 		return types.StringNull()
 	}
 	return types.StringValue(answered)

@@ -5,9 +5,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -34,22 +39,29 @@ var (
 	begin   sync.Once
 	running *node
 	process *exec.Cmd
+	folder  string // its program and its data
 )
 
-// TestMain ends the cluster after the last test.
+// TestMain ends the cluster after the last test, and removes its files. Tests see no key of whoever
+// runs them.
 func TestMain(m *testing.M) {
+	for _, name := range []string{"OPS", "ADMIN_KEY", "URL", "KEY", "CA"} {
+		_ = os.Unsetenv("TOLLGATE_" + name)
+	}
 	code := m.Run()
-	if process != nil {
+	if process != nil && process.Process != nil {
 		_ = process.Process.Signal(syscall.SIGINT)
 		_ = process.Wait()
 	}
+	_ = os.RemoveAll(folder)
 	os.Exit(code)
 }
 
 func start(t *testing.T) *node {
 	t.Helper()
 	begin.Do(func() {
-		folder, err := os.MkdirTemp("", "terraform-*")
+		var err error
+		folder, err = os.MkdirTemp("", "terraform-*")
 		require.NoError(t, err)
 		binary := filepath.Join(folder, "tollgate")
 		build := exec.Command("go", "build", "-o", binary, "./cmd/tollgate")
@@ -187,13 +199,26 @@ func TestABudgetIsKept(t *testing.T) {
 	state = c.apply(kind, state, config)
 
 	_, say := c.try(kind, nil, config)
-	require.Contains(t, say, "import one that there is")
+	require.Contains(t, say, "import it if it exists")
 	_, replaces, _, say := c.plan(kind, state, block{"key": "tf-other", "name": "Team"})
 	require.Empty(t, say)
 	require.True(t, replaces)
+	config["customer"] = "tf-own"
+	_, replaces, _, say = c.plan(kind, state, config)
+	require.Empty(t, say)
+	require.False(t, replaces, "it would be archived, and could not be made again")
 
 	client := n.client(t, n.Nodes[0].HTTP, n.SandboxKey)
-	_, err := client.PutBudget(t.Context(), "tf-team", api.BudgetRequest{
+	_, err := client.CreateCustomer(t.Context(), api.CustomerRequest{
+		ExternalClientCustomerID: "tf-own", FirstName: "Ada", LastName: "Own", Email: "own@acme.example",
+	})
+	require.NoError(t, err)
+	state = c.apply(kind, state, config)
+	config["customer"] = "" // as a variable may be that is not set
+	state = c.apply(kind, state, config)
+	delete(config, "customer")
+	state = c.apply(kind, state, config)
+	_, err = client.PutBudget(t.Context(), "tf-team", api.BudgetRequest{
 		Name: "By hand", Limits: []api.BudgetLimitRequest{{Of: "price", Limit: "7", Window: "hour"}},
 	})
 	require.NoError(t, err)
@@ -210,6 +235,49 @@ func TestABudgetIsKept(t *testing.T) {
 	require.Nil(t, c.read(kind, state), "an archived one is none")
 	_, say = c.try(kind, top, nil)
 	require.Empty(t, say)
+}
+
+// TestEmptyTextsAreNone: an optional text that is "", as a variable's may be, is as one left out, and
+// stays "" in the state.
+func TestEmptyTextsAreNone(t *testing.T) {
+	c := newCore(t, start(t).settings())
+	const kind = "tollgate_budget"
+	config := block{"key": "tf-empty", "name": "Empty", "parent": "", "customer": "", "limits": []any{
+		block{
+			"of": "price", "limit": "5", "window": "day", "feature": "", "currency": "", "time_zone": "",
+			"mode": "",
+		},
+	}}
+	state := c.apply(kind, nil, config)
+	config["name"] = "Still empty"
+	_, say := c.try(kind, c.apply(kind, state, config), nil)
+	require.Empty(t, say)
+}
+
+// TestABudgetThatWasNotFrozenIsNotInTheState: Terraform would replace it, and so archive it.
+func TestABudgetThatWasNotFrozenIsNotInTheState(t *testing.T) {
+	n := start(t)
+	at, err := url.Parse("http://" + strings.TrimPrefix(n.Nodes[0].HTTP, "http://"))
+	require.NoError(t, err)
+	through := httputil.NewSingleHostReverseProxy(at)
+	refusing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/freeze") {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		through.ServeHTTP(w, r)
+	}))
+	defer refusing.Close()
+	settings := n.settings()
+	settings["url"] = []any{refusing.URL}
+	const kind = "tollgate_budget"
+	config := block{"key": "tf-cold", "name": "Cold", "frozen": true}
+	state, say := newCore(t, settings).try(kind, nil, config)
+	require.Contains(t, say, "The budget was created, and is not frozen: Import it as tf-cold")
+	require.Nil(t, state)
+	c := newCore(t, n.settings())
+	state = c.apply(kind, c.bring(kind, "tf-cold"), config)
+	require.Equal(t, true, state["frozen"])
 }
 
 // TestAWebhookEndpointIsKept: made, changed, changed by somebody else, imported, removed.

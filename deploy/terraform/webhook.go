@@ -70,7 +70,7 @@ func (*webhookEndpoint) Schema(
 			},
 			"secret": schema.StringAttribute{
 				Computed: true, Sensitive: true,
-				Description: "What messages are signed with. It is known where this resource made the " +
+				Description: "What messages are signed with. It is known where this resource created the " +
 					"endpoint, and not where it was imported.",
 				PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
 			},
