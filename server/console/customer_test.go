@@ -169,7 +169,7 @@ func TestSentences(t *testing.T) {
 	b.submit(at+"/customers/anna", at+"/reservations/"+held+"/release", url.Values{})
 	b.get("/console/changes").is(200,
 		`<a href="`+at+`/budgets/r%2Fd">olga@example.com created the budget Research</a>`,
-		`<a href="`+at+`/customers/anna">The admin key made a portal link`,
+		`<a href="`+at+`/customers/anna">The admin key created a portal link`,
 		`<a href="`+at+`/settings">The admin key set the payment terms</a>`,
 		`<a href="`+pool+`">The admin key set a pool to be topped up below 1</a>`,
 		`<a href="`+at+`/customers/anna">The admin key released the reservation call-1</a>`,
