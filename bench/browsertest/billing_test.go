@@ -213,7 +213,7 @@ func (b *browser) readChart(used string) {
 
 func (b *browser) fillPool() {
 	b.t.Helper()
-	b.unfold("Create a pool")
+	b.unfold("Create a credit pool")
 	b.fill("#pool-name", "prepaid")
 	b.press("#create-pool button")
 	b.reads("#notice", "The pool was created")

@@ -3,6 +3,7 @@ package console_test
 import (
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -287,10 +288,31 @@ func TestAQuestionKeepsItsPrice(t *testing.T) {
 		sure := b.confirmed(asked, form)
 		publish("50")
 		before, _ := n.Machine.StateHash()
-		b.send(path, sure).is(409, "The price has changed", "Nothing was changed")
+		b.send(path, sure).is(409, "The price has changed", "Nothing was changed now")
 		after, _ := n.Machine.StateHash()
 		require.Equal(t, before, after)
-		b.sendSurely(path, form).is(303)
+		sure = b.confirmed(b.asked(path, b.fill(anna, form)), form)
+		b.send(path, sure).is(303)
+		publish("30")
+		before, _ = n.Machine.StateHash()
+		b.send(path, sure).is(409, "If this form was sent before, it may have been carried out then")
+		after, _ = n.Machine.StateHash()
+		require.Equal(t, before, after)
 	}
 	require.Len(t, n.Machine.Subscriptions(n.row("anna")), 2)
+
+	publish("30")
+	form := fields("plan", "large")
+	var armed atomic.Bool
+	preview, _ := n.admin.Operation("previewInvoices")
+	answer := preview.Handle
+	preview.Handle = func(x *server.Exchange) {
+		if answer(x); armed.CompareAndSwap(true, false) {
+			publish("50")
+		}
+	}
+	question := b.send(anna+"/subscriptions", b.fill(anna, form)).is(303).to
+	armed.Store(true)
+	asked := b.get(question).is(200, "Invoice issued now: 30.00 USD")
+	b.send(anna+"/subscriptions", b.confirmed(asked, form)).is(409, "The price has changed")
 }

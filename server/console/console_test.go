@@ -400,7 +400,8 @@ func TestBillingWalk(t *testing.T) {
 	b.get(at+"/clock/live").is(200, "All due renewals")
 	b.get(anna).is(200, "Invoice 2")
 	b.get(anna+"/invoices").is(200, "Invoice 2", "Verify all against events")
-	b.get(anna+"/invoices/verify").is(200, "the same, to the last unit", "2 were recomputed")
+	b.get(anna+"/invoices/verify").is(200, "Every invoice of this customer is the same, to the last unit",
+		"2 were recomputed")
 	b.get(at+"/invoices").is(200, `href="`+at+`/invoices/verify"`)
 	p := b.get(at+"/invoices/verify").is(200, "the same, to the last unit", "2 were recomputed")
 	require.NotContains(t, p.body, "Verify the next")

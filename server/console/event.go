@@ -254,22 +254,25 @@ func (v *visit) oneEvent(call *server.Call, data *eventsData) {
 	data.Correct, data.Bill = data.correctable(v), data.billed(v)
 }
 
-// eventBill is the subscription that bills an event, and the invoices that have it.
+// eventBill is the subscription that bills an event, as it is now, and where to look for the event
+// among invoices. A line does not name its events: an interim invoice has the period of the one
+// before it, and usage that came late is on a later invoice than its period's.
 type eventBill struct {
 	Plan string
-	// Price says in words what the feature costs in the subscription's plan.
+	// Price says in words what the feature costs in the subscription's present plan.
 	Price []string
 	Lines []eventLine
 }
 
-// eventLine is a line of an invoice that counts an event among others.
+// eventLine is a line of an invoice whose period covers an event.
 type eventLine struct{ Title, URL, Amount string }
 
-// billed finds what the page's usage event is billed by: the lines of its feature whose period it
-// occurred in.
+// billed finds the subscription of the page's usage event, and the lines of its feature whose
+// period it occurred in, but for those of void invoices. Nothing bills an event that was voided.
 func (d *eventsData) billed(v *visit) *eventBill {
 	at := slices.IndexFunc(d.Events, func(e shownEvent) bool { return e.SubscriptionID != "" })
-	if at < 0 {
+	voided := func(e shownEvent) bool { return !e.VoidedAt.IsZero() }
+	if at < 0 || slices.ContainsFunc(d.Events, voided) {
 		return nil
 	}
 	e, bills := &d.Events[at], &eventBill{}
@@ -286,7 +289,7 @@ func (d *eventsData) billed(v *visit) *eventBill {
 		}
 	}
 	for _, i := range v.invoices(d.Customer) {
-		if i.SubscriptionID != e.SubscriptionID {
+		if i.SubscriptionID != e.SubscriptionID || i.Status == "VOID" {
 			continue
 		}
 		for _, line := range i.Items {
@@ -319,7 +322,7 @@ func showEvents(v *visit) {
 		title, lead = "Usage event", "The event with this key, and its corrections."
 	}
 	if data.Check != "" {
-		title, lead = "Check", "The answer to a check, and the figures of then."
+		title, lead = "Check", "The answer to a check, and the figures at that time."
 	}
 	p := v.environmentPage("events", "Customers", title, lead, data)
 	v.show(v.below(p, data.Customer, data.Base))

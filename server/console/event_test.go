@@ -3,6 +3,7 @@ package console_test
 import (
 	"fmt"
 	"html"
+	"net/url"
 	"regexp"
 	"strings"
 	"testing"
@@ -59,7 +60,7 @@ func TestEventsPage(t *testing.T) {
 	require.Less(t, strings.Index(all.body, "<code>second"), strings.Index(all.body, "<code>first"))
 	require.NotContains(t, all.body, "eventName&#34;", "a list has no JSON")
 	b.get(html.UnescapeString(b.firstLink(anna+"/events?kind=usage&feature=calls", anna+"/events[^\"]+key=first"))).
-		is(200, `&#34;eventName&#34;: &#34;calls&#34;`, "<dt>Billed by</dt><dd>Team", "0.50 USD a ",
+		is(200, `&#34;eventName&#34;: &#34;calls&#34;`, "<dt>Plan now</dt><dd>Team", "0.50 USD a ",
 			">Pending invoice</a>: 0.50 USD")
 	seen := b.get(html.UnescapeString(b.firstLink(anna+"/events?kind=audit", anna+"/events[^\"]+check=[^\"]+"))).
 		is(200, "JSON of the check", "&#34;reason&#34;: ")
@@ -125,4 +126,39 @@ func TestAFullPageOfEventsIsSmall(t *testing.T) {
 	}
 	one := b.get(html.UnescapeString(b.firstLink(at+"/events", at+"/customers/[^\"]+key=[^\"]+")))
 	require.Less(t, len(one.is(200, "word").body), 80<<10)
+}
+
+// TestInvoicesOfAnEvent: of two invoices whose lines cover an event one counts it, as the page
+// says; it names no void invoice, and nothing for an event that was voided.
+func TestInvoicesOfAnEvent(t *testing.T) {
+	n := start(t)
+	b := n.signedIn()
+	b.furnish()
+	const at = "/console/accounts/demo/sandbox"
+	const anna = at + "/customers/anna"
+	r := &recorder{browser: b, names: map[string]string{}}
+	begun := n.now().UTC()
+	occurred := begun.AddDate(0, 0, 26).Format(time.RFC3339)
+	advance := func(to time.Time) {
+		b.submit(at+"/clock", at+"/clock", fields("to", to.Format(time.RFC3339)))
+	}
+	send := func(key string) (event string) {
+		r.ask(n.programs, "ingestEvent", `{"eventIdempotencyKey":"`+key+`","eventName":"calls",`+
+			`"customerReferenceId":"anna","usageUnits":4,"occurredAt":"`+occurred+`"}`)
+		return anna + "/events?key=" + key + "&at=" + occurred
+	}
+	advance(begun.AddDate(0, 0, 27))
+	early := send("early")
+	advance(begun.AddDate(0, 0, 32))
+	p := b.get(early).is(200, ">Invoice 2</a>: 2.00 USD for all usage")
+	require.NotContains(t, p.body, "One of them")
+	late := send("late")
+	b.get(late).is(200, ">Invoice 2</a>", ">Pending invoice</a>", "One of them counts the event.")
+
+	invoice := at + "/invoices/" + r.newestInvoice()
+	b.submit(invoice, invoice+"/void", url.Values{}).is(200, "void")
+	require.NotContains(t, b.get(late).is(200, ">Pending invoice</a>").body, "Invoice 2")
+	b.submit(late, anna+"/events/void", fields("key", "late", "at", occurred)).is(200, "was voided")
+	require.NotContains(t, b.get(late).is(200).body, `id="billed"`)
+	b.get(early).is(200, `id="billed"`)
 }

@@ -164,7 +164,7 @@ func showInvoices(v *visit) {
 // verifyInvoices has all of a customer's invoices recomputed from the journal, and reports
 // whether they are as stored.
 func verifyInvoices(v *visit) {
-	verify(v, url.Values{"customer": {string(v.x.Param(2))}})
+	verify(v, url.Values{"customer": {string(v.x.Param(2))}}, "of this customer")
 	showInvoices(v)
 }
 
@@ -178,8 +178,8 @@ func verifyAllInvoices(v *visit) {
 	if after := v.query("after"); after != "" {
 		query.Set("cursor", after)
 	}
-	if next := verify(v, query); next != "" {
-		v.notice.Detail += " They are those of " + page.Amount(maxVerified) + " customers."
+	if next := verify(v, query, "of these customers"); next != "" {
+		v.notice.Detail += " " + page.Amount(maxVerified) + " customers were looked at; there are more."
 		v.notice.Next = page.Link{
 			Text: "Verify the next customers' invoices",
 			URL:  v.base() + "/invoices/verify?" + url.Values{"after": {next}}.Encode(),
@@ -188,9 +188,9 @@ func verifyAllInvoices(v *visit) {
 	showAllInvoices(v)
 }
 
-// verify notes on the page whether invoices are as the journal explains them, and returns where
-// the next page of customers begins; empty after the last.
-func verify(v *visit, query url.Values) (next string) {
+// verify notes on the page whether the invoices of whose they are, in words, are as the journal
+// explains them, and returns where the next page of customers begins; empty after the last.
+func verify(v *visit, query url.Values, whose string) (next string) {
 	call := v.adminCall("verifyInvoices")
 	call.Query = query
 	type verification struct {
@@ -205,12 +205,12 @@ func verify(v *visit, query url.Values) (next string) {
 	case made.Different > 0:
 		v.notice = &page.Notice{
 			Tone: page.Problem, Title: page.Amount(made.Different) + " of " + page.Amount(made.Invoices) +
-				" invoices differ from what the journal explains",
+				" invoices " + whose + " differ from what the journal explains",
 			Detail: "tollgate invoice verify names them, and what differs.",
 		}
 	default:
 		v.notice = &page.Notice{
-			Tone: page.Done, Title: "Every invoice is the same, to the last unit",
+			Tone: page.Done, Title: "Every invoice " + whose + " is the same, to the last unit",
 			Detail: page.Amount(made.Invoices) + " were recomputed from the recorded events alone.",
 		}
 	}

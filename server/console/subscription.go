@@ -16,49 +16,47 @@ func details(all api.SubscriptionDetails) []api.Detail {
 	return slices.DeleteFunc(api.Details(all), func(d api.Detail) bool { return d.Value == "" })
 }
 
-// askSubscribe shows the cost of a subscription, and whether there is one already.
+// askSubscribe shows the cost of a subscription, and whether there is one already. As in askChange,
+// plans are read before the price: published in between, the answer is refused.
 func askSubscribe(v *visit) {
 	id, key := string(v.x.Param(2)), v.fields.Get("plan")
-	invoices, fault := v.preview(url.Values{"customer": {id}, "plan": {key}})
-	if fault == nil {
-		var plans []api.Plan
-		plans, fault = dataOf[[]api.Plan](v, v.client(server.Call{Operation: "listPlans"}))
-		q := question{
-			Title: "Subscribe " + id + " to " + key + "?", Invoices: invoices, Asked: true,
-			Button: "Subscribe to " + key, Back: v.customerURL(id),
-		}
-		for _, p := range plans {
-			if p.Key == key {
-				means(v, &p)
-				q.Title, q.Button = "Subscribe "+id+" to "+p.Name+"?", "Subscribe to "+p.Name
-				q.Facts = []fact{{"Customer", id}, {"Plan", p.Name}, {"Price", bill.PerInterval(&p)}}
-				for _, d := range api.Details(api.SubscriptionDetails{}) {
-					if value := v.fields.Get(d.Name); value != "" {
-						q.Facts = append(q.Facts, fact{d.Label, value})
-					}
+	q := question{
+		Title: "Subscribe " + id + " to " + key + "?", Asked: true,
+		Button: "Subscribe to " + key, Back: v.customerURL(id),
+	}
+	for _, p := range need[[]api.Plan](v, v.client, server.Call{Operation: "listPlans"}) {
+		if p.Key == key {
+			means(v, &p)
+			q.Title, q.Button = "Subscribe "+id+" to "+p.Name+"?", "Subscribe to "+p.Name
+			q.Facts = []fact{{"Customer", id}, {"Plan", p.Name}, {"Price", bill.PerInterval(&p)}}
+			for _, d := range api.Details(api.SubscriptionDetails{}) {
+				if value := v.fields.Get(d.Name); value != "" {
+					q.Facts = append(q.Facts, fact{d.Label, value})
 				}
 			}
 		}
-		var now []api.Subscription
-		if fault == nil {
-			now, fault = dataOf[[]api.Subscription](v, v.client(server.Call{
-				Operation: "listCustomerSubscriptions", Path: []string{id},
-			}))
-		}
-		for _, s := range now {
-			if s.Plan.Key == key {
-				q.Notes = append(q.Notes, "The customer already has an active subscription to this plan. "+
-					"A second one is billed besides it.")
-				break
-			}
-		}
-		if fault == nil {
-			v.ask(q)
-			return
+	}
+	var fault *server.Fault
+	q.Invoices, fault = v.preview(url.Values{"customer": {id}, "plan": {key}})
+	var now []api.Subscription
+	if fault == nil {
+		now, fault = dataOf[[]api.Subscription](v, v.client(server.Call{
+			Operation: "listCustomerSubscriptions", Path: []string{id},
+		}))
+	}
+	if fault != nil {
+		v.problem(fault)
+		showCustomer(v)
+		return
+	}
+	for _, s := range now {
+		if s.Plan.Key == key {
+			q.Notes = append(q.Notes, "The customer already has an active subscription to this plan. "+
+				"A second one is billed besides it.")
+			break
 		}
 	}
-	v.problem(fault)
-	showCustomer(v)
+	v.ask(q)
 }
 
 func subscribe(v *visit) {
@@ -216,12 +214,14 @@ const versionField = "version"
 func means(v *visit, p *api.Plan) { v.fields.Set(versionField, strconv.Itoa(p.Version)) }
 
 // republished refuses a form whose plan was published anew since its question was shown: it would
-// bill another price than the one that was agreed to.
+// bill another price than the one that was agreed to. Whether the form was carried out before is
+// not known here: the answer names the possibility.
 func republished(v *visit) *server.Fault {
 	plans, fault := dataOf[[]api.Plan](v, v.client(server.Call{Operation: "listPlans"}))
 	at := slices.IndexFunc(plans, func(p api.Plan) bool { return p.Key == v.fields.Get("plan") })
 	if fault == nil && at >= 0 && strconv.Itoa(plans[at].Version) != v.fields.Get(versionField) {
-		return bill.FaultRepriced
+		return bill.FaultRepriced.With("Nothing was changed now. If this form was sent before, it may " +
+			"have been carried out then: look at the customer's subscriptions first.")
 	}
 	return fault
 }

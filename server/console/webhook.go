@@ -265,7 +265,7 @@ type deliveryData struct {
 	Manage      bool
 	Delivery    api.WebhookDelivery
 	CustomerURL string
-	// Payload is what is sent, Sent the Unix time that the newest attempt, or the first, is sent with.
+	// Payload is what is sent, Sent the Unix time of the newest attempt; 0 before the first.
 	Payload string
 	Sent    int64
 }
@@ -277,7 +277,6 @@ func showDelivery(v *visit) {
 		v.adminCall("showWebhookDelivery", id, string(v.x.Param(3))))
 	data := deliveryData{Base: v.webhookURL(id), Manage: v.manage, Delivery: shown}
 	data.CustomerURL = v.customerURL(shown.CustomerReferenceID)
-	data.Sent = shown.CreatedAt.Unix()
 	if n := len(shown.Log); n > 0 { // an attempt's time is that of its end
 		last := shown.Log[n-1]
 		data.Sent = last.At.Add(-time.Duration(last.TookMs) * time.Millisecond).Unix()
