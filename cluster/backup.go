@@ -266,7 +266,7 @@ type LogKept struct {
 	// has one, in milliseconds since 1970 UTC.
 	Last  uint64
 	Until int64
-	// Lost is how many entries had left this node's log before they were kept.
+	// Lost is how many entries had left this node's log before they were kept, or before any was.
 	Lost uint64
 }
 
@@ -288,13 +288,14 @@ func (n *saver) KeepLog(
 	}
 	through := k.progress.index.Load()
 	if after > through {
-		return kept, ErrOtherLog
+		return kept, fmt.Errorf("%w: group %s: kept up to entry %d, and this cluster's ends at %d",
+			ErrOtherLog, k.name, after, through)
 	}
 	first, err := k.store.FirstIndex()
 	if err != nil {
 		return kept, err
 	}
-	if after > 0 && first > after+1 {
+	if first > after+1 {
 		kept.Lost = first - after - 1
 	}
 	for next := max(after+1, first); next <= through; next = kept.Last + 1 {

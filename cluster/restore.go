@@ -304,7 +304,10 @@ type replaying struct {
 
 // take takes the next entry.
 func (r *replaying) take(e backup.LogEntry) error {
-	if e.Index <= r.last.index && (e.Index != r.group.Index || e.Term == r.group.Term) || r.beyond {
+	// The entry at the backup's own index says whether it is of one history with the logs. Where the
+	// first log begins behind it, only the names, the indexes and rising terms say so.
+	same := e.Index != r.group.Index || e.Term == r.group.Term
+	if r.beyond || same && e.Index <= r.last.index {
 		return nil // the state has it, or another log had
 	}
 	if e.Index != r.last.index+1 || e.Term < r.last.term {

@@ -217,6 +217,17 @@ func alertCases() map[string]alertCase {
 			fires: []string{`tollgate_backups_failed_total 0x9 1x9`},
 			quiet: []string{`tollgate_backups_failed_total 1x18`},
 		},
+		"TollgateBackupLogOld": {
+			fires: []string{
+				`tollgate_backup_log_until_timestamp_seconds{instance="a"} 60x60`,
+				`tollgate_backup_log_until_timestamp_seconds{instance="b"} 0x60`,
+			},
+			quiet: []string{ // another node goes on; another cluster keeps none
+				`tollgate_backup_log_until_timestamp_seconds{instance="a"} 60x60`,
+				`tollgate_backup_log_until_timestamp_seconds{instance="b"} 0+60x60`,
+				`tollgate_backup_log_until_timestamp_seconds{job="b"} 0x60`,
+			},
+		},
 		"TollgateAuditOverdue": {
 			fires: []string{
 				`tollgate_journal_oldest_timestamp_seconds{part="audit"} 3600x40`,

@@ -59,7 +59,7 @@ func TestRestoreToAMoment(t *testing.T) {
 	require.Zero(t, d.stop())
 	folder := filepath.Join(t.TempDir(), "backups")
 	d.configure(func(_ string, settings *config.Config) {
-		settings.Backups.Folder, settings.Backups.LogEvery = folder, time.Second
+		settings.Backups.Folder, settings.Backups.LogEvery = folder, 10*time.Second
 	})
 	d.start()
 	require.Eventually(t, func() bool {
@@ -94,6 +94,7 @@ func TestRestoreToAMoment(t *testing.T) {
 		require.Contains(t, printed, "nothing was changed")
 	}
 	said := d.toMoment(folder, at)
+	require.Contains(t, said, ".tgb, of cluster first.")
 	require.Contains(t, said, "  billing went on to log index ")
 	require.Contains(t, said, "  workspace went on to log index ")
 	d.start()
@@ -116,5 +117,9 @@ func TestRestoreToAMoment(t *testing.T) {
 		found, err := filepath.Glob(filepath.Join(folder, "log-*"))
 		return err == nil && strings.Count(strings.Join(found, "\n"), "log-first-") < len(found)
 	}, patience, statusEvery, "the new cluster keeps its own log")
+	require.Eventually(t, func() bool {
+		found, err := filepath.Glob(filepath.Join(folder, "*.proven"))
+		return err == nil && len(found) > 1
+	}, patience, statusEvery, "and makes the backup that it goes on behind, long before the next is due")
 	d.stop()
 }

@@ -51,8 +51,11 @@ const (
 	logNobody = "first"
 )
 
+// ClusterName is what a cluster is called to people, and in names of files: its identity, or a word.
+func ClusterName(cluster string) string { return cmp.Or(cluster, logNobody) }
+
 // LogPrefix begins the names of the kept logs of a cluster.
-func LogPrefix(cluster string) string { return logPrefix + cmp.Or(cluster, logNobody) + "-" }
+func LogPrefix(cluster string) string { return logPrefix + ClusterName(cluster) + "-" }
 
 // File is the name of the file; names of one group are in the order of the log.
 func (l Log) File() string {
@@ -174,6 +177,10 @@ func Chain(logs []Log, group *Group, cluster string, at time.Time) (chain []Log,
 	logs = slices.DeleteFunc(slices.Clone(logs), func(l Log) bool {
 		return l.Cluster != cluster || l.Shard != group.Shard || l.Last <= group.Index
 	})
+	if len(logs) == 0 {
+		return nil, fmt.Errorf("%w: no log of group %s of cluster %s was kept behind its backup of %s",
+			ErrNotKept, group.Name, ClusterName(cluster), moment(group.Stamp))
+	}
 	// Where two overlap, as when another node went on, the one that comes further is taken.
 	slices.SortFunc(logs, func(a, b Log) int {
 		return cmp.Or(cmp.Compare(a.First, b.First), -cmp.Compare(a.Last, b.Last))
@@ -192,8 +199,8 @@ func Chain(logs []Log, group *Group, cluster string, at time.Time) (chain []Log,
 			return chain, nil
 		}
 	}
-	return nil, fmt.Errorf("%w: the log of group %s ends at %s: want a time before that", ErrNotKept,
-		group.Name, moment(until))
+	return nil, fmt.Errorf("%w: the log of group %s of cluster %s ends at %s: want a time before that",
+		ErrNotKept, group.Name, ClusterName(cluster), moment(until))
 }
 
 // moment is how a stamp is said.

@@ -125,7 +125,11 @@ func TestChains(t *testing.T) {
 		require.ErrorContains(t, err, c.err)
 	}
 	_, err := Chain(logs[:5], group, "", time.UnixMilli(3000))
-	require.ErrorContains(t, err, "the log of group billing ends at 1970-01-01T00:00:03.000Z: want a time")
-	_, err = Chain(nil, group, "", time.UnixMilli(3000))
-	require.ErrorContains(t, err, "ends at 1970-01-01T00:00:01.000Z")
+	require.ErrorContains(t, err, "the log of group billing of cluster first ends at 1970-01-01T00:00:03.000Z: want a time")
+	for _, none := range [][]Log{nil, logs[:1], logs[7:]} {
+		_, err = Chain(none, group, "", time.UnixMilli(3000))
+		require.ErrorIs(t, err, ErrNotKept)
+		require.ErrorContains(t, err, "no log of group billing of cluster first was kept behind its "+
+			"backup of 1970-01-01T00:00:01.000Z")
+	}
 }

@@ -51,6 +51,8 @@ type Plan struct {
 	KeepFor time.Duration
 
 	lists manifests
+	// clusters are the identities of clusters, by the names of their backups.
+	clusters map[string]string
 	// suspect is the backup that was found damaged last: found damaged again, it is set aside.
 	suspect string
 	// doubted are backups whose segments are not taken: they could not be read once.
@@ -89,6 +91,32 @@ func backupsAmong(files []bucket.File) (list []Backup) {
 	}
 	slices.SortFunc(list, func(a, b Backup) int { return b.Begun.Compare(a.Begun) })
 	return list
+}
+
+// Of leaves out of a list what is newer than the newest backup of a cluster: no log that it keeps
+// goes on behind those. Without one of its own it is empty, as after a restore.
+func (p *Plan) Of(ctx context.Context, list []Backup, cluster string) ([]Backup, error) {
+	for i, b := range list {
+		of, known := p.clusters[b.Name]
+		if !known {
+			m, err := p.manifest(ctx, b.Name)
+			if damaged(err) || errors.Is(err, backup.ErrVersion) {
+				continue
+			}
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", p.Store.Name(b.Name), err)
+			}
+			if p.clusters == nil {
+				p.clusters = map[string]string{}
+			}
+			of = m.Cluster
+			p.clusters[b.Name] = of
+		}
+		if of == cluster {
+			return list[i:], nil
+		}
+	}
+	return nil, nil
 }
 
 func begunAt(name string) (time.Time, bool) {
@@ -257,11 +285,10 @@ func (p *Plan) keep(ctx context.Context, file string, read func() ([]byte, error
 	})
 }
 
-// mayBegin reports whether a file is one that Make, or KeepLog, writes.
+// mayBegin reports whether a file is one that Make writes. KeepLog may be writing its own meanwhile.
 func mayBegin(file string) bool {
 	_, ours := begunAt(strings.TrimSuffix(file, provenSuffix))
-	_, log := backup.ParseLog(file)
-	return ours || log || backup.IsSegment(file)
+	return ours || backup.IsSegment(file)
 }
 
 // pruned deletes the backups, and segments, that need not stay now that one was made.

@@ -16,8 +16,8 @@ type Backups struct {
 	// "03:30", and counts instead.
 	Every time.Duration `yaml:"every"`
 	At    string        `yaml:"at"`
-	// LogEvery is how often the log since the last time is kept, too, 1 s to 24 h, so that a restore
-	// can go to any moment; 0 keeps none.
+	// LogEvery is how often the log since the last time is kept, too, 10 s to 10 min, so that a
+	// restore can go to any moment; 0 keeps none. Each time makes two files.
 	LogEvery time.Duration `yaml:"logEvery"`
 	// Keep is how many of the newest always stay, 1 to 10000; of the others, those go that are older
 	// than KeepFor.
@@ -46,8 +46,8 @@ func (b *Backups) validate(complain complainer) {
 		"backups.at: %q: want a time of day in UTC such as 03:30", b.At)
 	complain.when(b.Incremental && b.Node == "",
 		"backups.incremental: want node, too: two nodes would delete files that the other has just written")
-	complain.when(b.LogEvery != 0 && (b.LogEvery < time.Second || b.LogEvery > 24*time.Hour),
-		"backups.logEvery: %s: want 0, or 1s to 24h", b.LogEvery)
+	complain.when(b.LogEvery != 0 && (b.LogEvery < 10*time.Second || b.LogEvery > 10*time.Minute),
+		"backups.logEvery: %s: want 0, or 10s to 10m", b.LogEvery)
 	complain.when(b.Keep < 1 || b.Keep > 10_000 || b.KeepFor < 0,
 		"backups.keep, backups.keepFor: want 1 to 10000, and no negative time")
 	complain.within("backups.mibPerSecond", b.MiBPerSecond, 1, 1<<16)

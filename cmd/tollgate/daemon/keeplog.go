@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"time"
 
 	"tollgate/cluster"
@@ -14,14 +15,27 @@ import (
 const (
 	// logLook is how often a node looks whether the log is to be kept.
 	logLook = time.Second
+	// logRetry is when it is tried again, at the latest, after it could not be kept.
+	logRetry = 30 * time.Second
 	// logMuch is how much of a group's log is kept before its time, so that none is deleted before:
 	// a snapshot leaves snapshots.trailingMiB.
 	logMuch = 32 << 20
 )
 
+// keptLog is the log of a node's groups: see cluster.Node.
+type keptLog interface {
+	Identity() string
+	LogBehind(shard uint16, after uint64) int64
+	KeepLog(
+		ctx context.Context, shard uint16, after uint64,
+		keep func(l backup.Log, write func(io.Writer) error) error,
+	) (cluster.LogKept, error)
+}
+
 // logSchedule keeps the log between two backups.
 type logSchedule struct {
 	*node
+	from  keptLog
 	store archive.Store
 	// last is how far the log is kept, by group; nil if that has to be found out.
 	last map[uint16]uint64
@@ -34,13 +48,13 @@ func (n *node) keepLogOnSchedule() {
 	if n.settings.Backups.Folder == "" || n.settings.Backups.LogEvery == 0 {
 		return
 	}
-	s := &logSchedule{node: n}
+	s := &logSchedule{node: n, from: n.cluster}
 	ctx, cancel := n.untilClosing(context.Background())
 	defer cancel()
 	for {
 		select {
 		case <-time.After(logLook):
-			s.step(ctx)
+			s.step(ctx, time.Now())
 		case <-ctx.Done():
 			return
 		}
@@ -48,68 +62,89 @@ func (n *node) keepLogOnSchedule() {
 }
 
 // step keeps the log if it is time.
-func (s *logSchedule) step(ctx context.Context) {
+func (s *logSchedule) step(ctx context.Context, now time.Time) {
 	if !s.saves() {
 		s.last = nil // another node goes on
 		return
 	}
-	if time.Now().Before(s.due) && !s.grown() {
+	if now.Before(s.due) && !s.grown() {
 		return
 	}
-	err := s.keep(ctx)
-	s.due = time.Now().Add(s.settings.Backups.LogEvery)
-	switch {
-	case err == nil || ctx.Err() != nil:
-	case errors.Is(err, cluster.ErrNotCurrent): // an election, or no majority: other alerts say so
-		s.log.Warn("the log is not kept", "error", err)
-	default:
+	all, err := s.keep(ctx)
+	if s.due = now.Add(s.settings.Backups.LogEvery); !all || err != nil {
+		s.due = now.Add(min(s.settings.Backups.LogEvery, logRetry))
+	}
+	if err != nil {
 		s.last = nil
+	}
+	if err != nil && ctx.Err() == nil {
 		s.backups.fails()
-		s.log.Error("a scheduled backup failed", "folder", s.settings.Backups.Folder, "error", err)
+		s.log.Error("the log was not kept: a restore cannot go to the time since",
+			"folder", s.settings.Backups.Folder, "again in", logRetry, "error", err)
 	}
 }
 
 // grown reports whether a group has much log that is not kept.
 func (s *logSchedule) grown() bool {
 	for shard, last := range s.last {
-		if s.cluster.LogBehind(shard, last) > logMuch {
+		if s.from.LogBehind(shard, last) > logMuch {
 			return true
 		}
 	}
 	return false
 }
 
-// keep keeps the log of each group.
-func (s *logSchedule) keep(ctx context.Context) (err error) {
+// keep keeps the log of each group; all reports whether it did, but for errors. No group goes by
+// another one's.
+func (s *logSchedule) keep(ctx context.Context) (all bool, err error) {
 	if s.store == nil {
 		if s.store, err = archive.Open(s.settings.Backups.Folder); err != nil {
-			return err
+			return false, err
 		}
 	}
 	if s.last == nil {
-		s.last, err = archive.LastKept(ctx, s.store, s.cluster.Identity())
+		s.last, err = archive.LastKept(ctx, s.store, s.from.Identity())
 		if err != nil {
-			return err
+			return false, err
 		}
 	}
-	until := int64(0)
+	all = true
+	until := int64(math.MaxInt64)
 	for _, shard := range []uint16{cluster.ShardBilling, cluster.ShardWorkspace} {
-		kept, failed := s.cluster.KeepLog(ctx, shard, s.last[shard],
+		after := s.last[shard]
+		kept, failed := s.from.KeepLog(ctx, shard, after,
 			func(l backup.Log, write func(io.Writer) error) error {
 				return archive.KeepLog(ctx, s.store, l, write)
 			})
-		if kept.Lost > 0 {
-			s.log.Warn("entries had left the log before they were kept: no restore can go to their time",
-				"shard", shard, "behind", s.last[shard], "entries", kept.Lost)
-		}
+		s.lost(shard, after, kept.Lost)
 		s.last[shard] = kept.Last
-		if until == 0 || kept.Until < until {
-			until = kept.Until
+		until = min(until, kept.Until)
+		switch {
+		case failed == nil:
+		case errors.Is(failed, cluster.ErrNotCurrent): // an election, or no majority: other alerts say so
+			all = false
+			s.log.Warn("the log is not kept now", "shard", shard, "again in", logRetry, "error", failed)
+		default:
+			err = errors.Join(err, failed)
 		}
-		err = errors.Join(err, failed)
 	}
-	if err == nil {
+	if all && err == nil {
 		s.backups.logUntil.Set(float64(until) / 1000)
 	}
-	return err
+	return all, err
+}
+
+// lost takes in that entries had left the log before they were kept: the next backup goes on behind
+// them, so it is made now.
+func (s *logSchedule) lost(shard uint16, after, entries uint64) {
+	if entries == 0 {
+		return
+	}
+	s.backups.wanted.Store(true)
+	if after == 0 { // it begins
+		return
+	}
+	s.backups.fails()
+	s.log.Error("entries had left the log before they were kept: no restore can go to their time; "+
+		"a backup is made now", "shard", shard, "behind", after, "entries", entries)
 }

@@ -34,6 +34,8 @@ type backupMetrics struct {
 	// newest is when the newest was begun, failures what failed counts.
 	newest   atomic.Pointer[time.Time]
 	failures atomic.Uint64
+	// wanted: a backup is due at once, since no kept log goes on behind the newest one.
+	wanted atomic.Bool
 }
 
 // knows takes in when the newest backup was begun.
@@ -42,7 +44,7 @@ func (m *backupMetrics) knows(begun time.Time) {
 	m.newest.Store(&begun)
 }
 
-// fails counts one that could not be made.
+// fails counts one that could not be made, or a log that could not be kept.
 func (m *backupMetrics) fails() {
 	m.failed.Inc()
 	m.failures.Add(1)
@@ -58,8 +60,9 @@ func newBackupMetrics(registry *prometheus.Registry) *backupMetrics {
 			prometheus.GaugeOpts{Name: "tollgate_" + name, Help: help})
 	}
 	return &backupMetrics{
-		made:   counter("backups_made_total", "Scheduled backups that were made, and read back."),
-		failed: counter("backups_failed_total", "Scheduled backups that could not be made."),
+		made: counter("backups_made_total", "Scheduled backups that were made, and read back."),
+		failed: counter("backups_failed_total",
+			"Scheduled backups that could not be made, and logs that could not be kept."),
 		lastSuccess: gauge("backup_last_success_timestamp_seconds",
 			"When the newest proven backup was begun that this node knows of; 0 for none."),
 		bytes:    gauge("backup_last_bytes", "What the last one that this node made holds."),
@@ -149,8 +152,17 @@ func (s *schedule) saveIfDue(ctx context.Context, saves bool) error {
 	if len(list) > 0 {
 		s.backups.knows(list[0].Begun)
 	}
+	if !saves {
+		return nil
+	}
+	if s.settings.Backups.LogEvery > 0 {
+		if list, err = s.plan.Of(ctx, list, s.cluster.Identity()); err != nil {
+			return err
+		}
+	}
 	now := time.Now()
-	if !saves || s.plan.Due(list, now).After(now) {
+	wanted := s.backups.wanted.Swap(false)
+	if !wanted && s.plan.Due(list, now).After(now) {
 		return nil
 	}
 	options := cluster.BackupOptions{
@@ -170,6 +182,8 @@ func (s *schedule) saveIfDue(ctx context.Context, saves bool) error {
 		s.backups.bytes.Set(float64(made.Bytes))
 		s.backups.duration.Set(took.Seconds())
 		s.log.Info("a scheduled backup was made", "file", made.Name, "bytes", made.Bytes, "took", took)
+	} else if wanted {
+		s.backups.wanted.Store(true)
 	}
 	if made.Warning != nil {
 		s.log.Warn("look at the backups", "folder", s.settings.Backups.Folder, "error", made.Warning)

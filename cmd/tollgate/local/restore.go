@@ -21,6 +21,7 @@ type RestoreCommand struct {
 	daemon.NodeFlags `embed:""`
 	Cluster          string    `placeholder:"HEX" help:"Identity of the new cluster, as the restore of its first node printed it. Default: a new one."`
 	ToTime           time.Time `placeholder:"2026-11-27T14:03:00Z" help:"Restore what was there at this time: FILE is then the folder, or s3://BUCKET/PREFIX, of scheduled backups with logEvery."`
+	Of               string    `placeholder:"HEX" help:"With --to-time: the cluster whose backups are taken, where those of several go to that time; \"first\" is one that was never restored."`
 	File             string    `arg:"" help:"The backup; - is standard input, s3://BUCKET/FILE is in a bucket."`
 }
 
@@ -54,7 +55,7 @@ func (c *RestoreCommand) Run(ctx context.Context, out io.Writer) (err error) {
 	case settings.Cluster == "":
 		settings.Cluster = cluster.NewIdentity()
 	}
-	name, until, err := c.moment(ctx)
+	name, until, err := c.moment(ctx, out)
 	if err != nil {
 		return err
 	}
@@ -101,20 +102,31 @@ func (c *RestoreCommand) Run(ctx context.Context, out io.Writer) (err error) {
 // momentForm is how a stamp is printed, to the millisecond.
 const momentForm = "2006-01-02T15:04:05.000Z07:00"
 
-// moment is the backup to restore, and how to go on behind it.
-func (c *RestoreCommand) moment(ctx context.Context) (string, *cluster.Until, error) {
+// moment is the backup to restore, and how to go on behind it. It says which one it takes.
+func (c *RestoreCommand) moment(
+	ctx context.Context, out io.Writer,
+) (string, *cluster.Until, error) {
 	if c.ToTime.IsZero() {
 		return c.File, nil, nil
+	}
+	if info, err := os.Stat(c.File); err == nil && !info.IsDir() {
+		return "", nil, fmt.Errorf("%s is a file: want the folder, or bucket, of the backups with "+
+			"--to-time; nothing was changed", c.File)
 	}
 	store, err := archive.Open(c.File)
 	if err != nil {
 		return "", nil, err
 	}
-	found, err := archive.Find(ctx, store, c.ToTime)
+	found, err := archive.Find(ctx, store, c.ToTime, c.Of)
 	if err != nil {
+		if errors.Is(err, archive.ErrSeveral) {
+			err = fmt.Errorf("%w: name one with --of", err)
+		}
 		return "", nil, fmt.Errorf("%w; nothing was changed", err)
 	}
-	return store.Name(found.Backup), &cluster.Until{
+	name := store.Name(found.Backup)
+	err = cli.Say(out, "From %s, of cluster %s.", name, found.Cluster)
+	return name, &cluster.Until{
 		At: c.ToTime, Logs: found.Logs, Open: archive.FilesOf(ctx, store),
-	}, nil
+	}, err
 }

@@ -170,7 +170,8 @@ func (s *stripe) look(ctx context.Context, customer string, r *ChargeRequest) (C
 		query.Set("starting_after", found.Data[len(found.Data)-1].ID)
 	}
 	return Charge{}, failure(ClassUnavailable, stripeName, "too_many_payments",
-		"the customer has more payments than are looked through")
+		"the customer has more payments than are looked through: nothing was charged, and the payment "+
+			"stays pending; look at Stripe whether it is paid, and mark the invoice paid or void it")
 }
 
 // CloseCheckout expires a session. Only an open one can be expired: of another, Stripe is asked

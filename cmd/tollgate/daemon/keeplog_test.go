@@ -1,0 +1,137 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
+
+	"tollgate/cluster"
+	"tollgate/cluster/backup"
+	"tollgate/cmd/tollgate/config"
+)
+
+// keptLogs are the logs of both groups, of which each time a piece is kept.
+type keptLogs struct {
+	errs   map[uint16]error
+	lost   uint64
+	behind int64
+	afters []uint64 // of the billing group's
+	stamp  int64
+}
+
+func (k *keptLogs) Identity() string { return "" }
+
+func (k *keptLogs) LogBehind(uint16, uint64) int64 { return k.behind }
+
+func (k *keptLogs) KeepLog(
+	_ context.Context, shard uint16, after uint64,
+	keep func(l backup.Log, write func(io.Writer) error) error,
+) (cluster.LogKept, error) {
+	if shard == cluster.ShardBilling {
+		k.afters = append(k.afters, after)
+		k.stamp += 1000
+	}
+	if err := k.errs[shard]; err != nil {
+		return cluster.LogKept{Last: after}, err
+	}
+	first := after + k.lost + 1
+	l := backup.Log{Shard: shard, First: first, Last: first + 9, Until: k.stamp}
+	err := keep(l, func(w io.Writer) error {
+		return backup.WriteLog(w, l, func(index uint64) (backup.LogEntry, error) {
+			return backup.LogEntry{Index: index, Term: 1}, nil
+		})
+	})
+	return cluster.LogKept{Last: l.Last, Until: l.Until, Lost: k.lost}, err
+}
+
+// keeping is the schedule of a node that keeps the log each five minutes.
+func keeping(t *testing.T) (*logSchedule, *keptLogs, *bytes.Buffer) {
+	var said bytes.Buffer
+	settings := config.Default()
+	settings.Node = "node1"
+	settings.Backups.Folder, settings.Backups.Node = t.TempDir(), "node1"
+	settings.Backups.LogEvery = 5 * time.Minute
+	n := newNode(settings, slog.New(slog.NewTextHandler(&said, nil)))
+	n.backups = newBackupMetrics(prometheus.NewRegistry())
+	logs := &keptLogs{errs: map[uint16]error{}}
+	return &logSchedule{node: n, from: logs}, logs, &said
+}
+
+// TestTheLogIsKeptInTime: each time it is due, and before if it has grown.
+func TestTheLogIsKeptInTime(t *testing.T) {
+	s, logs, _ := keeping(t)
+	now := time.Now()
+	steps := func(after time.Duration, want ...uint64) {
+		t.Helper()
+		s.step(t.Context(), now.Add(after))
+		require.Equal(t, want, logs.afters)
+	}
+	steps(0, 0)
+	require.EqualValues(t, 1, testutil.ToFloat64(s.backups.logUntil))
+	steps(4*time.Minute, 0)
+	steps(5*time.Minute, 0, 10)
+	logs.behind = logMuch + 1
+	steps(6*time.Minute, 0, 10, 20)
+	s.settings.Backups.Node = "node2"
+	steps(20*time.Minute, 0, 10, 20)
+	require.Nil(t, s.last, "another node goes on meanwhile")
+	logs.behind = 0
+	s.settings.Backups.Node = "node1"
+	steps(30*time.Minute, 0, 10, 20, 30)
+	require.Zero(t, s.backups.failures.Load())
+	require.False(t, s.backups.wanted.Load())
+}
+
+// TestALogThatCouldNotBeKeptIsTriedAgain: soon, and how far it is kept is found out again, also where
+// another group had an election at the same time.
+func TestALogThatCouldNotBeKeptIsTriedAgain(t *testing.T) {
+	s, logs, said := keeping(t)
+	now := time.Now()
+	s.step(t.Context(), now)
+	full := errors.New("no space left on device")
+	logs.errs[cluster.ShardBilling], logs.errs[cluster.ShardWorkspace] = full, cluster.ErrNotCurrent
+	now = now.Add(5 * time.Minute)
+	s.step(t.Context(), now)
+	require.Nil(t, s.last)
+	require.EqualValues(t, 1, s.backups.failures.Load())
+	require.Contains(t, said.String(), "the log was not kept")
+	require.Contains(t, said.String(), full.Error())
+	require.NotContains(t, said.String(), "a scheduled backup failed")
+	s.step(t.Context(), now.Add(logRetry-1))
+	require.Len(t, logs.afters, 2)
+
+	now = now.Add(logRetry)
+	delete(logs.errs, cluster.ShardBilling)
+	s.step(t.Context(), now)
+	require.Equal(t, []uint64{0, 10, 10}, logs.afters)
+	require.EqualValues(t, 1, testutil.ToFloat64(s.backups.logUntil), "of both groups")
+	require.EqualValues(t, 1, s.backups.failures.Load(), "an election is none")
+	require.NotNil(t, s.last)
+
+	clear(logs.errs)
+	s.step(t.Context(), now.Add(logRetry))
+	require.Equal(t, []uint64{0, 10, 10, 20}, logs.afters)
+	require.EqualValues(t, 4, testutil.ToFloat64(s.backups.logUntil))
+}
+
+// TestEntriesThatWereNotKept are counted, and a backup is due: no log goes on before it.
+func TestEntriesThatWereNotKept(t *testing.T) {
+	s, logs, said := keeping(t)
+	now := time.Now()
+	logs.lost = 7
+	s.step(t.Context(), now)
+	require.True(t, s.backups.wanted.Swap(false), "where it begins")
+	require.Zero(t, s.backups.failures.Load())
+	s.step(t.Context(), now.Add(5*time.Minute))
+	require.True(t, s.backups.wanted.Load())
+	require.EqualValues(t, 2, s.backups.failures.Load(), "of two groups")
+	require.Contains(t, said.String(), "entries=7")
+}
