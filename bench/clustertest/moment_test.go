@@ -120,6 +120,6 @@ func TestRestoreToAMoment(t *testing.T) {
 	require.Eventually(t, func() bool {
 		found, err := filepath.Glob(filepath.Join(folder, "*.proven"))
 		return err == nil && len(found) > 1
-	}, patience, statusEvery, "and makes the backup that it goes on behind, long before the next is due")
+	}, patience, statusEvery, "and a backup, which it goes on behind, before one is due")
 	d.stop()
 }

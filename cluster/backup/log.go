@@ -51,7 +51,7 @@ const (
 	logNobody = "first"
 )
 
-// ClusterName is what a cluster is called to people, and in names of files: its identity, or a word.
+// ClusterName is what a cluster is called, also in names of files: its identity, or a word.
 func ClusterName(cluster string) string { return cmp.Or(cluster, logNobody) }
 
 // LogPrefix begins the names of the kept logs of a cluster.

@@ -285,7 +285,7 @@ func (p *Plan) keep(ctx context.Context, file string, read func() ([]byte, error
 	})
 }
 
-// mayBegin reports whether a file is one that Make writes. KeepLog may be writing its own meanwhile.
+// mayBegin reports whether a file is one that Make writes: KeepLog may be writing its own then.
 func mayBegin(file string) bool {
 	_, ours := begunAt(strings.TrimSuffix(file, provenSuffix))
 	return ours || backup.IsSegment(file)

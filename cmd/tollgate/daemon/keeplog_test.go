@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 
 	"tollgate/cluster"
@@ -65,6 +64,16 @@ func keeping(t *testing.T) (*logSchedule, *keptLogs, *bytes.Buffer) {
 	return &logSchedule{node: n, from: logs}, logs, &said
 }
 
+// keptUntil is what the metric says.
+func keptUntil(t *testing.T, s *logSchedule) float64 {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(s.backups.logUntil)
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	return families[0].GetMetric()[0].GetGauge().GetValue()
+}
+
 // TestTheLogIsKeptInTime: each time it is due, and before if it has grown.
 func TestTheLogIsKeptInTime(t *testing.T) {
 	s, logs, _ := keeping(t)
@@ -75,7 +84,7 @@ func TestTheLogIsKeptInTime(t *testing.T) {
 		require.Equal(t, want, logs.afters)
 	}
 	steps(0, 0)
-	require.EqualValues(t, 1, testutil.ToFloat64(s.backups.logUntil))
+	require.EqualValues(t, 1, keptUntil(t, s))
 	steps(4*time.Minute, 0)
 	steps(5*time.Minute, 0, 10)
 	logs.behind = logMuch + 1
@@ -90,8 +99,8 @@ func TestTheLogIsKeptInTime(t *testing.T) {
 	require.False(t, s.backups.wanted.Load())
 }
 
-// TestALogThatCouldNotBeKeptIsTriedAgain: soon, and how far it is kept is found out again, also where
-// another group had an election at the same time.
+// TestALogThatCouldNotBeKeptIsTriedAgain: soon, and how far it is kept is found out again, also
+// where another group had an election at the same time.
 func TestALogThatCouldNotBeKeptIsTriedAgain(t *testing.T) {
 	s, logs, said := keeping(t)
 	now := time.Now()
@@ -112,14 +121,14 @@ func TestALogThatCouldNotBeKeptIsTriedAgain(t *testing.T) {
 	delete(logs.errs, cluster.ShardBilling)
 	s.step(t.Context(), now)
 	require.Equal(t, []uint64{0, 10, 10}, logs.afters)
-	require.EqualValues(t, 1, testutil.ToFloat64(s.backups.logUntil), "of both groups")
+	require.EqualValues(t, 1, keptUntil(t, s), "of both groups")
 	require.EqualValues(t, 1, s.backups.failures.Load(), "an election is none")
 	require.NotNil(t, s.last)
 
 	clear(logs.errs)
 	s.step(t.Context(), now.Add(logRetry))
 	require.Equal(t, []uint64{0, 10, 10, 20}, logs.afters)
-	require.EqualValues(t, 4, testutil.ToFloat64(s.backups.logUntil))
+	require.EqualValues(t, 4, keptUntil(t, s))
 }
 
 // TestEntriesThatWereNotKept are counted, and a backup is due: no log goes on before it.
