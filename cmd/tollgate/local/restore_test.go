@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -46,4 +47,13 @@ func TestANodeIsNotRestoredAlone(t *testing.T) {
 		require.NotErrorIs(t, err, errLonely)
 		require.NoError(t, os.RemoveAll(filepath.Join(folder, "data")))
 	}
+}
+
+// TestAMomentIsOfAFolder: a file is named as what it is, and nothing is changed.
+func TestAMomentIsOfAFolder(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "one.tgb")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	c := RestoreCommand{File: file, ToTime: time.Now()}
+	_, _, err := c.moment(t.Context(), new(bytes.Buffer))
+	require.ErrorContains(t, err, file+" is a file: want the folder, or bucket, of the backups")
 }
