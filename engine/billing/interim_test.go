@@ -218,8 +218,7 @@ func TestInterimInvoicesEndAtAHundredUnpaid(t *testing.T) {
 // TestInvoiceAboveIsAtLeastOneUnit: of the plan's currency.
 func TestInvoiceAboveIsAtLeastOneUnit(t *testing.T) {
 	for amount, problem := range map[string]string{
-		"0": "", "1": "", "1.5": "", "0.99": "plans[0].invoiceAbove: must be 0 or at least 1 USD",
-		"-1": "plans[0].invoiceAbove: must not be negative",
+		"0": "", "1": "", "1.5": "", "0.99": "must be 0 or at least 1 USD", "-1": "must not be negative",
 	} {
 		p := interimPlan("small", 0, "tokens")
 		p.InvoiceAbove = decimal.MustParse(amount)
@@ -230,7 +229,13 @@ func TestInvoiceAboveIsAtLeastOneUnit(t *testing.T) {
 				Features: []billing.FeatureDocument{{Key: "tokens"}}, Plans: []billing.PlanDocument{p},
 			}))
 		require.Equal(t, problem != "", result.Outcome == engine.OutcomeCatalogInvalid, amount)
-		require.Contains(t, string(result.Value), problem, amount)
+		var reply billing.CatalogReply
+		require.NoError(t, wire.Decode(result.Value, &reply))
+		var want []billing.CatalogProblem
+		if problem != "" {
+			want = []billing.CatalogProblem{{Place: "plans[0].invoiceAbove", Text: problem}}
+		}
+		require.Equal(t, want, reply.Problems, amount)
 	}
 }
 
