@@ -227,6 +227,7 @@ func alertCases() map[string]alertCase {
 				`tollgate_backup_log_until_timestamp_seconds{instance="b"} 0+60x60`,
 				`tollgate_backup_log_until_timestamp_seconds{job="b"} 0x60`,
 			},
+			step: time.Minute,
 		},
 		"TollgateAuditOverdue": {
 			fires: []string{

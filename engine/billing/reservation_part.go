@@ -64,7 +64,8 @@ func (h *settling) plan(t *turn, occurredAt int64) engine.Outcome {
 
 // markBeyond finds what the budget would not admit of parts that go beyond their holds, and that is
 // recorded all the same. Beside one of them, the parts before it count whole, and of those behind
-// it the ones that go beyond their holds what these hold.
+// it the ones that go beyond their holds what these hold. Charges are by part: a
+// customer's budgets are asked about each of them, or about none.
 func (h *settling) markBeyond(
 	t *turn, node uint32, charges []budgets.Charge, occurredAt int64,
 ) {

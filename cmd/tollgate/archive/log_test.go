@@ -218,7 +218,7 @@ func TestALogWithoutATimeStays(t *testing.T) {
 }
 
 // TestLogsGoOnBehindBackupsOfTheirOwnCluster: those of another one count for when the next backup
-// is due no more than a damaged one, and one that cannot be read now is no reason for another.
+// is due no more than a damaged one, and one that cannot be read now does not cause another.
 func TestLogsGoOnBehindBackupsOfTheirOwnCluster(t *testing.T) {
 	store := &faulty{Folder: Folder(t.TempDir())}
 	p := &Plan{Store: store, Keep: 9, KeepFor: 100 * time.Hour, Every: 24 * time.Hour, Daily: -1}

@@ -134,7 +134,7 @@ func (s *logSchedule) keep(ctx context.Context) (all bool, err error) {
 	return all, err
 }
 
-// lost takes in that entries had left the log before they were kept: the next backup goes on behind
+// lost records that entries had left the log before they were kept. The next backup goes on behind
 // them, so it is made now.
 func (s *logSchedule) lost(shard uint16, after, entries uint64) {
 	if entries == 0 {
