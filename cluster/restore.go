@@ -304,8 +304,8 @@ type replaying struct {
 
 // take takes the next entry.
 func (r *replaying) take(e backup.LogEntry) error {
-	// The entry at the backup's own index has to be the same in both. Where the first log begins behind
-	// it, only names, indexes and rising terms show that they are of one history.
+	// The entry at the backup's own index has to be the same in both. Where the first log begins
+	// behind it, only names, indexes and rising terms show that they are of one history.
 	same := e.Index != r.group.Index || e.Term == r.group.Term
 	if r.beyond || same && e.Index <= r.last.index {
 		return nil // the state has it, or another log had
