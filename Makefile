@@ -249,7 +249,9 @@ programs: ## tests of commands and browsers
 modules: ## tests of the modules in bench/load and deploy
 	@status=0; for module in $(NESTED); do \
 		echo "go test -C $$module"; \
-		go test -C $$module $(TESTFLAGS) $$(go list -C $$module ./... | grep -vx tollgate/bench/load) || status=1; \
+		packages=$$(go list -C $$module ./... | grep -vx tollgate/bench/load) && [ -n "$$packages" ] && \
+			go list -C $$module -test -deps ./... > /dev/null || { echo "FAIL	tollgate/$$module [setup failed]"; status=1; continue; }; \
+		go test -C $$module $(TESTFLAGS) $$packages || status=1; \
 	done; exit $$status
 
 .PHONY: race race-machines race-others race-load

@@ -155,7 +155,7 @@ func TestWhichClusterACommandGoesTo(t *testing.T) {
 		{"", "", list + " --key ck_test_a --env live", nil, "ck_test_… is a key of the other environment"},
 		{"", "", "events send ada calls --key sk_live_a --env sandbox", nil, "nothing was sent"},
 		{"", "prod", "ready", atProd, ""},
-		{"", "prod", "replay --generate 1 --no-plan --patience 100ms", atLocal, "sk_test_dev"},
+		{"", "prod", "replay --generate 1 --no-plan --patience 1s", atLocal, "sk_test_dev"},
 	} {
 		t.Run(c.env+" "+c.use+" "+c.args, func(t *testing.T) {
 			where := strings.NewReplacer("=S", "="+staging, " S", " "+staging, " L", " "+local, "//L", "//"+local)

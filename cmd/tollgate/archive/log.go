@@ -74,6 +74,9 @@ func LastKept(ctx context.Context, s Store, cluster string) (map[uint16]uint64, 
 			continue
 		}
 		err := checkLog(ctx, s, l)
+		if damaged(err) { // or it was the reading
+			err = checkLog(ctx, s, l)
+		}
 		if damaged(err) {
 			if err = s.Remove(ctx, l.File()); err == nil {
 				continue
@@ -149,8 +152,9 @@ func Find(ctx context.Context, s Store, at time.Time, of string) (m Moment, err 
 			continue
 		}
 		manifest, err := (&Plan{Store: s}).manifest(ctx, b.Name)
-		if err != nil {
-			return m, fmt.Errorf("%s: %w", s.Name(b.Name), err)
+		if err != nil { // the same logs may lead there from an older one
+			failed = cmp.Or(failed, fmt.Errorf("%s: %w", s.Name(b.Name), err))
+			continue
 		}
 		name := backup.ClusterName(manifest.Cluster)
 		if tried[name] || of != "" && of != name || isLater(manifest, at) {

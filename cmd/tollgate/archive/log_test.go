@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -283,5 +284,31 @@ func TestAMomentOfSeveralClusters(t *testing.T) {
 		}
 		require.NoError(t, err, c)
 		require.Equal(t, c.want, m.Cluster, c)
+	}
+}
+
+// TestAMomentNeedsNoBackupThatIsDamaged: an older one and its logs lead there, and one that is older
+// than what was found is not needed at all.
+func TestAMomentNeedsNoBackupThatIsDamaged(t *testing.T) {
+	for name, damaged := range map[string]int{"the newest": 1, "the oldest": 0} {
+		t.Run(name, func(t *testing.T) {
+			s := Folder(t.TempDir())
+			p := &Plan{Store: s, Keep: 9, KeepFor: 100 * time.Hour}
+			var names []string
+			for n := range 2 {
+				made, err := p.Make(t.Context(), noon.Add(time.Duration(n)*time.Minute),
+					at(uint64(10+n), noon.Add(time.Duration(n)*time.Minute)))
+				require.NoError(t, err)
+				names = append(names, made.Name)
+			}
+			keepLog(t, s, 11, 20, noon.Add(time.Hour))
+			// Another cluster's log comes as far, and has no backup of before the moment.
+			l := backup.Log{Cluster: "other", First: 11, Last: 20, Until: noon.Add(time.Hour).UnixMilli()}
+			require.NoError(t, KeepLog(t.Context(), s, l, writeLog(l)))
+			require.NoError(t, os.WriteFile(names[damaged], []byte("x"), 0o600))
+			m, err := Find(t.Context(), s, noon.Add(30*time.Minute), "")
+			require.NoError(t, err)
+			require.Equal(t, filepath.Base(names[1-damaged]), m.Backup)
+		})
 	}
 }

@@ -116,7 +116,9 @@ func (s *logSchedule) keep(ctx context.Context) (all bool, err error) {
 			func(l backup.Log, write func(io.Writer) error) error {
 				return archive.KeepLog(ctx, s.store, l, write)
 			})
-		s.lost(shard, after, kept.Lost)
+		if kept.Last > after { // else it is lost in the next try as well, or it is not
+			s.lost(shard, after, kept.Lost)
+		}
 		s.last[shard] = kept.Last
 		until = min(until, kept.Until)
 		switch {
@@ -135,7 +137,7 @@ func (s *logSchedule) keep(ctx context.Context) (all bool, err error) {
 }
 
 // lost records that entries had left the log before they were kept. The next backup goes on behind
-// them, so it is made now.
+// them, so one is asked for.
 func (s *logSchedule) lost(shard uint16, after, entries uint64) {
 	if entries == 0 {
 		return
@@ -146,5 +148,5 @@ func (s *logSchedule) lost(shard uint16, after, entries uint64) {
 	}
 	s.backups.fails()
 	s.log.Error("entries had left the log before they were kept: no restore can go to their time; "+
-		"a backup is made now", "shard", shard, "behind", after, "entries", entries)
+		"a backup follows", "shard", shard, "behind", after, "entries", entries)
 }

@@ -14,6 +14,7 @@ import (
 
 	"tollgate/cluster"
 	"tollgate/cluster/backup"
+	"tollgate/cmd/tollgate/archive"
 	"tollgate/cmd/tollgate/config"
 )
 
@@ -39,7 +40,7 @@ func (k *keptLogs) KeepLog(
 		k.stamp += 1000
 	}
 	if err := k.errs[shard]; err != nil {
-		return cluster.LogKept{Last: after}, err
+		return cluster.LogKept{Last: after, Lost: k.lost}, err
 	}
 	first := after + k.lost + 1
 	l := backup.Log{Shard: shard, First: first, Last: first + 9, Until: k.stamp}
@@ -143,4 +144,23 @@ func TestEntriesThatWereNotKept(t *testing.T) {
 	require.True(t, s.backups.wanted.Load())
 	require.EqualValues(t, 2, s.backups.failures.Load(), "of two groups")
 	require.Contains(t, said.String(), "entries=7")
+}
+
+// TestABackupForAGapIsNotMadeEachTime: one that the schedule does not ask for comes an hour after the
+// newest at the soonest.
+func TestABackupForAGapIsNotMadeEachTime(t *testing.T) {
+	now := time.Now()
+	require.True(t, isOldEnough(nil, now), "after a restore")
+	require.False(t, isOldEnough([]archive.Backup{{Begun: now.Add(-wantedEvery + time.Second)}}, now))
+	require.True(t, isOldEnough([]archive.Backup{{Begun: now.Add(-wantedEvery)}}, now))
+}
+
+// TestALogThatCannotBeKeptAsksForNoBackup: what is lost as well in each try fills no folder.
+func TestALogThatCannotBeKeptAsksForNoBackup(t *testing.T) {
+	s, logs, _ := keeping(t)
+	logs.lost = 7
+	logs.errs[cluster.ShardBilling] = errors.New("disk full")
+	logs.errs[cluster.ShardWorkspace] = errors.New("disk full")
+	s.step(t.Context(), time.Now())
+	require.False(t, s.backups.wanted.Load())
 }

@@ -34,7 +34,8 @@ type backupMetrics struct {
 	// newest is when the newest was begun, failures what failed counts.
 	newest   atomic.Pointer[time.Time]
 	failures atomic.Uint64
-	// wanted: a backup is due at once, since no kept log goes on behind the newest one.
+	// wanted: a backup is due, since no kept log goes on behind the newest one; at most one each
+	// wantedEvery.
 	wanted atomic.Bool
 }
 
@@ -156,13 +157,19 @@ func (s *schedule) saveIfDue(ctx context.Context, saves bool) error {
 		return nil
 	}
 	if s.settings.Backups.LogEvery > 0 {
-		if list, err = s.plan.Of(ctx, list, s.cluster.Identity()); err != nil {
-			return err
+		if own, err := s.plan.Of(ctx, list, s.cluster.Identity()); err == nil {
+			list = own
+		} else { // the schedule goes by all of them: no backup is left out for one that is unreadable
+			s.log.Warn("it is not known of which cluster a backup is",
+				"folder", s.settings.Backups.Folder, "error", err)
 		}
 	}
 	now := time.Now()
 	wanted := s.backups.wanted.Swap(false)
-	if !wanted && s.plan.Due(list, now).After(now) {
+	if !(wanted && isOldEnough(list, now)) && s.plan.Due(list, now).After(now) {
+		if wanted {
+			s.backups.wanted.Store(true)
+		}
 		return nil
 	}
 	options := cluster.BackupOptions{
@@ -182,11 +189,23 @@ func (s *schedule) saveIfDue(ctx context.Context, saves bool) error {
 		s.backups.bytes.Set(float64(made.Bytes))
 		s.backups.duration.Set(took.Seconds())
 		s.log.Info("a scheduled backup was made", "file", made.Name, "bytes", made.Bytes, "took", took)
-	} else if wanted {
+	}
+	// One that had only to be proven is of before the gap.
+	if wanted && (made.Name == "" || made.Begun.Before(now.Truncate(time.Second))) {
 		s.backups.wanted.Store(true)
 	}
 	if made.Warning != nil {
 		s.log.Warn("look at the backups", "folder", s.settings.Backups.Folder, "error", made.Warning)
 	}
 	return err
+}
+
+// wantedEvery is how far backups that a gap in the kept log asks for are apart, at least: a log that
+// is lost faster than it is kept does not fill the folder with them.
+const wantedEvery = time.Hour
+
+// isOldEnough reports whether the newest backup is old enough for one that the schedule does not ask
+// for.
+func isOldEnough(list []archive.Backup, now time.Time) bool {
+	return len(list) == 0 || now.Sub(list[0].Begun) >= wantedEvery
 }

@@ -107,6 +107,10 @@ func (c *RestoreCommand) moment(
 	ctx context.Context, out io.Writer,
 ) (string, *cluster.Until, error) {
 	if c.ToTime.IsZero() {
+		if c.Of != "" {
+			return "", nil, errors.New("--of chooses the cluster of --to-time, which is not given; " +
+				"nothing was changed")
+		}
 		return c.File, nil, nil
 	}
 	if info, err := os.Stat(c.File); err == nil && !info.IsDir() {

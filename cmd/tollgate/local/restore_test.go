@@ -56,4 +56,7 @@ func TestAMomentIsOfAFolder(t *testing.T) {
 	c := RestoreCommand{File: file, ToTime: time.Now()}
 	_, _, err := c.moment(t.Context(), new(bytes.Buffer))
 	require.ErrorContains(t, err, file+" is a file: want the folder, or bucket, of the backups")
+	c = RestoreCommand{File: file, Of: "first"}
+	_, _, err = c.moment(t.Context(), new(bytes.Buffer))
+	require.ErrorContains(t, err, "--of chooses the cluster of --to-time, which is not given")
 }
