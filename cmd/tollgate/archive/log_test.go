@@ -287,8 +287,8 @@ func TestAMomentOfSeveralClusters(t *testing.T) {
 	}
 }
 
-// TestAMomentNeedsNoBackupThatIsDamaged: an older one and its logs lead there, and one that is older
-// than what was found is not needed at all.
+// TestAMomentNeedsNoBackupThatIsDamaged: an older one and its logs lead there, and one that is
+// older than what was found is not needed at all.
 func TestAMomentNeedsNoBackupThatIsDamaged(t *testing.T) {
 	for name, damaged := range map[string]int{"the newest": 1, "the oldest": 0} {
 		t.Run(name, func(t *testing.T) {

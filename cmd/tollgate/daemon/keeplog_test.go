@@ -146,8 +146,8 @@ func TestEntriesThatWereNotKept(t *testing.T) {
 	require.Contains(t, said.String(), "entries=7")
 }
 
-// TestABackupForAGapIsNotMadeEachTime: one that the schedule does not ask for comes an hour after the
-// newest at the soonest.
+// TestABackupForAGapIsNotMadeEachTime: one that the schedule does not ask for comes an hour after
+// the newest at the soonest.
 func TestABackupForAGapIsNotMadeEachTime(t *testing.T) {
 	now := time.Now()
 	require.True(t, isOldEnough(nil, now), "after a restore")

@@ -200,12 +200,12 @@ func (s *schedule) saveIfDue(ctx context.Context, saves bool) error {
 	return err
 }
 
-// wantedEvery is how far backups that a gap in the kept log asks for are apart, at least: a log that
-// is lost faster than it is kept does not fill the folder with them.
+// wantedEvery is how far backups that a gap in the kept log asks for are apart, at least: a log
+// that is lost faster than it is kept does not fill the folder with them.
 const wantedEvery = time.Hour
 
-// isOldEnough reports whether the newest backup is old enough for one that the schedule does not ask
-// for.
+// isOldEnough reports whether the newest backup is old enough for one that the schedule does not
+// ask for.
 func isOldEnough(list []archive.Backup, now time.Time) bool {
 	return len(list) == 0 || now.Sub(list[0].Begun) >= wantedEvery
 }
