@@ -219,7 +219,8 @@ func keyView(s *state, k *accounts.APIKey) KeyView {
 }
 
 // NoteKeyUse keeps that an API key was used, at the instant of its entry, and how often since the
-// same node noted it last.
+// same node noted it last. A note that the cluster proposes again, since its answer was lost with a
+// leader, counts twice: it is a figure for people, and no receipt of it is kept.
 type NoteKeyUse struct {
 	Env      uint32   `wire:"1"`
 	ID       [16]byte `wire:"2"`
