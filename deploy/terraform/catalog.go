@@ -189,7 +189,7 @@ func (c *catalog) Delete(
 		return
 	}
 	to.Diagnostics.AddWarning("The catalog is archived",
-		"Features and plans are never deleted. Those of "+c.id+" are archived: nobody can subscribe to "+
+		"Features and plans are never deleted. Those of "+c.id+" are archived: no customer can subscribe to "+
 			"them, and subscriptions that there are go on.")
 }
 

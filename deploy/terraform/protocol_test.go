@@ -74,7 +74,7 @@ func (c *core) block(s *tfprotov6.Schema, d *tfprotov6.DynamicValue) block {
 	return b
 }
 
-// unknown is a value that is known after it was applied.
+// unknown is a value that Terraform knows only after apply.
 type unknown struct{}
 
 func toValue(kind tftypes.Type, v any) tftypes.Value {

@@ -235,8 +235,8 @@ func TestStripeLooks(t *testing.T) {
 	}
 }
 
-// TestStripeLooksBehindTheNewest: what the merchant's other programs charged since hides no charge
-// of ours; one that may be behind the last page is not said to be none.
+// TestStripeLooksBehindTheNewest: later charges of the merchant's other programs do not hide ours;
+// if ours may be beyond the last page, the look-up is an error.
 func TestStripeLooksBehindTheNewest(t *testing.T) {
 	pages, looked := 0, []url.Values{}
 	provider := scripted(t, func(w http.ResponseWriter, r *http.Request) {
