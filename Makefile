@@ -66,6 +66,7 @@ VARYING := TestAClockThatIsSetBackDoesNotFreezeLogTime=TestNodeWithAWrongClockDo
 	TestBackupsThatCannotBeMade=TestBackupWhileClientsWrite \
 	TestClockThatIsSteppedMakesNothingFallDue=TestNodeWithAWrongClockDoesNotLead \
 	TestDamagedBackupsAreNotRestored=TestBackupWhileClientsWrite \
+	TestDamagedLogsAreNotRestored=TestRestoreToAMoment \
 	TestDiskThatHangsAtAnyFileEndsTheProcess=TestDiskThatHangsEndsTheProcess \
 	TestDroppedSegmentsLeaveEveryNode=TestSegmentsAreFetchedFromPeers \
 	TestEachCauseIsGivenAndEnds=TestAnElectionLeavesNodesReady \

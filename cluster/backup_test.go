@@ -544,8 +544,6 @@ func TestRestoreToAMoment(t *testing.T) {
 		require.LessOrEqual(t, u.Reached[0].Stamp, at.UnixMilli())
 		i, h := machine.Billing.Machine.StateHash()
 		require.Equal(t, []uint64{index, hash}, []uint64{i, h})
-		c.refuseDamagedLogs(data, files, u)
-
 		c.stopAll()
 		c.restoreUntil(t.TempDir(), NewIdentity(), data, func() *Until {
 			u, err := files.behind(data, at)
@@ -580,6 +578,28 @@ func TestRestoreToAMoment(t *testing.T) {
 		c.converge()
 		require.True(t, c.ledgers[leader].has(5000))
 		require.False(t, c.ledgers[leader].has(3000), "of the cluster of before")
+	})
+}
+
+// TestDamagedLogsAreNotRestored: also of what was kept before a leader was killed.
+func TestDamagedLogsAreNotRestored(t *testing.T) {
+	inCluster(t, func(_ string, c *Config) { withJournal(c) }, func(c *nodes) {
+		leader, files := c.leader(), keptFiles{}
+		c.count(leader, 1)
+		c.keepLog(c.others(leader)[0], files)
+		c.count(leader, 999) // the next piece of the log begins before the backup
+		data := c.save(leader)
+		c.count(leader, keyRange(1000, 50)...)
+		c.kill(leader)
+		leader = c.leader(leader)
+		c.count(leader, 2000)
+		at := time.Now()
+		time.Sleep(time.Second)
+		c.count(leader, 3000)
+		c.keepLog(leader, files)
+		u, err := files.behind(data, at)
+		require.NoError(t, err)
+		c.refuseDamagedLogs(data, files, u)
 	})
 }
 
