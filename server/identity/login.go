@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -189,25 +190,18 @@ func (s *Service) signIn(x *server.Exchange, a *attempt, p *provider, who *subje
 
 // refusal is the answer to a sign-in that the log refused.
 func (s *Service) refusal(r engine.Result) *server.Fault {
+	fault := server.PageFault(r.Outcome)
 	switch r.Outcome {
-	case engine.OutcomeActorChanged:
-		return faultActor
-	case engine.OutcomeSignupOff:
-		return faultSignupOff
-	case engine.OutcomeNetworkFull:
-		return faultNetworkFull
 	case engine.OutcomePersonsFull, engine.OutcomeSessionsFull:
 		s.config.Log.Error("sign-ins are refused: the limit of persons or sessions is reached",
 			"outcome", r.Outcome)
-		return faultFull
 	case engine.OutcomeSignInLimit, engine.OutcomeSignupLimited:
 		var limit state.RetryReply
 		if wire.Decode(r.Value, &limit) == nil {
-			return faultLimit.Retry(int(max(1, (limit.ResetsAt-s.now()+999)/1000)))
+			return fault.Retry(int(max(1, (limit.ResetsAt-s.now()+999)/1000)))
 		}
-		return faultLimit
 	}
-	return faultBusy
+	return cmp.Or(fault, faultBusy)
 }
 
 // logout ends the session of a form, or of a bearer.

@@ -28,7 +28,7 @@ var pagePolicy = func() string {
 // Failures of a sign-in. Codes are the workspace API's.
 var (
 	faultNotConfigured = server.NewFault(503, "authentication_not_configured",
-		"Sign-in is not configured on this deployment.").Retry(3600)
+		"Sign-in is not configured on this deployment.").Retry(server.RetryOperator)
 	faultBusy = server.NewFault(503, "workspace_busy", "You are not signed in: the service is busy. "+
 		"Sign in again in a moment.").Retry(1)
 	faultIssuer = server.NewFault(503, "workspace_busy", "The identity provider does not answer, so "+
@@ -45,9 +45,6 @@ var (
 	faultNoAgent = server.NewFault(401, "sign_in_required", "This is the sign-in for agents, and the "+
 		"identity provider does not identify you as one. You are not signed in. People sign in at "+
 		"/login.")
-	faultActor = server.NewFault(401, "sign_in_required", "This identity signed in as a person "+
-		"before, and the identity provider calls it an agent now. You are not signed in. Ask the "+
-		"identity provider for an identity of the agent.")
 	faultNotAllowed = server.NewFault(403, "person_required", "You are not an operator of this "+
 		"deployment, so you are not signed in. Its configuration (signIn.operators) lists operators by "+
 		"e-mail address: ask its administrator, or sign in with another account.")
@@ -57,17 +54,6 @@ var (
 	faultAgentOperates = server.NewFault(403, "person_required",
 		"The identity provider identifies you as an agent. Only people operate this deployment. You are "+
 			"not signed in. Programs use the admin API with its key.")
-	faultNetworkFull = server.NewFault(429, "signup_rate_limited",
-		"You are not signed in, and no workspace was made for you: the unclaimed workspaces made from "+
-			"this network, with the remains of removed ones, have reached the limit of one network. Let a "+
-			"person claim one, or ask the operator.").Retry(3600)
-	faultFull = server.NewFault(503, "workspace_busy", "You are not signed in: the limit of people "+
-		"or sessions of this deployment is reached. Retrying soon does not help; contact its "+
-		"operator.").Retry(3600)
-	faultSignupOff = server.NewFault(503, "signup_unavailable", "Agents cannot get a workspace on "+
-		"this deployment at the moment. You are not signed in.").Retry(3600)
-	faultLimit = server.NewFault(429, "signup_rate_limited", "There were too many sign-ins of this "+
-		"identity, or from this address. You are not signed in. Try again later.").Retry(3600)
 	faultOrigin = server.NewFault(403, "origin_not_allowed", "This change does not come from a page "+
 		"of this service, or the page is of a session that has ended. Nothing was changed. Load the "+
 		"page again.")

@@ -176,16 +176,12 @@ func (b *base) session(hash [32]byte) (state.SessionView, bool) {
 
 // refusal is the answer to a command that was not carried out, with what its reply says.
 func (b *base) refusal(result engine.Result) *server.Fault {
-	code, known := codeOf(result.Outcome)
-	if !known {
-		code = "outcome_unknown"
-	}
-	r := no(code)
+	r := refusalOf(result.Outcome)
 	switch result.Outcome {
 	case engine.OutcomeSignupLimited, engine.OutcomeCancelLimit, engine.OutcomeRunLimit,
 		engine.OutcomeActLimit, engine.OutcomeFreeCapacity, engine.OutcomeAlertTestLimit,
 		engine.OutcomeLinkLimit:
-		return b.retry(code, result.Value)
+		return b.retry(r, result.Value)
 	case engine.OutcomeCreditsShort:
 		var short state.CreditsReply
 		if wire.Decode(result.Value, &short) == nil {
@@ -203,13 +199,6 @@ func (b *base) refusal(result engine.Result) *server.Fault {
 		if len(result.Value) == 1 {
 			r.RetryAfter = int(max(1, result.Value[0]))
 		}
-	case engine.OutcomeUpgrading:
-		return r.Retry(5).Saying("Not every node knows this command yet: the cluster is being " +
-			"upgraded. Nothing was changed. Repeat it once all nodes run the same version.")
-	case engine.OutcomeNetworkFull:
-		return r.Retry(operatorRetry).Saying("The unclaimed workspaces that were made from this " +
-			"network, or what is left of those that were removed, take as much room as " +
-			"they may. Nothing was made. Let a person claim one, or ask the operator.")
 	case engine.OutcomeFlowOptions:
 		return unverified()
 	case engine.OutcomeExecutionUnavailable, engine.OutcomeScheduleUnavailable:
@@ -222,19 +211,18 @@ func (b *base) refusal(result engine.Result) *server.Fault {
 }
 
 // retry is the refusal of a limit that ends by itself.
-func (b *base) retry(code string, reply []byte) *server.Fault {
+func (b *base) retry(r *server.Fault, reply []byte) *server.Fault {
 	var limit state.RetryReply
 	if wire.Decode(reply, &limit) != nil {
-		return no(code)
+		return r
 	}
-	r := no(code)
 	r.RetryAfter = int(max(1, (limit.ResetsAt-b.now()+999)/1000))
 	r.More = func(j *server.JSON) {
 		if limit.Limit > 0 {
 			j.Uint("limit", uint64(limit.Limit))
 		}
 		j.Time("resetsAt", limit.ResetsAt)
-		if code == "run_limit_reached" {
+		if r.Code == "run_limit_reached" {
 			j.Text("contact", b.contact)
 		}
 	}

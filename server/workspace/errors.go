@@ -121,14 +121,14 @@ func statusOf(code string) int {
 	if code == tooLarge {
 		return http.StatusRequestEntityTooLarge
 	}
-	return errorTable[code].status
+	return errorTable[code].Status
 }
 
 func meaningOf(code string) string {
 	if code == tooLarge {
 		return "The body has more than 32,768 bytes. Nothing was changed."
 	}
-	return errorTable[code].message
+	return errorTable[code].Message
 }
 
 // faultOf is the schema of the errors of a status.

@@ -169,14 +169,13 @@ func (o *Operator) commit(x *server.Exchange, row uint32, kind engine.Kind, c wi
 // refused is the answer to an act that was refused; nil where it is done, and in the memory that is
 // answered from.
 func (o *Operator) refused(outcome engine.Outcome) *server.Fault {
-	switch code, known := codeOf(outcome); {
+	switch f := server.WorkspaceFault(outcome); {
 	case outcome == engine.OutcomeDone && o.fresh():
 		return nil
 	case outcome == engine.OutcomeDone:
 		return server.FaultConsistency.With("It is done. Repeat the request to see it.")
-	case known:
-		e := errorTable[code]
-		return server.NewFault(e.status, code, e.message)
+	case f != nil && outcome.Refused():
+		return server.NewFault(f.Status, f.Code, f.Message)
 	}
 	return server.FaultOf(outcome)
 }

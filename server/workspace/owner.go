@@ -93,14 +93,10 @@ func (b *base) Order(flow fair.Flow, kind engine.Kind, c wire.Fielder, also ...e
 
 // heard is what to say of an outcome; nil where it is done, and this node's memory has it.
 func (b *base) heard(o engine.Outcome) *server.Fault {
-	code, known := codeOf(o)
-	switch {
-	case o == engine.OutcomeDone && b.fresh():
+	if o == engine.OutcomeDone && b.fresh() {
 		return nil
-	case o == engine.OutcomeDone || !known:
-		code = "outcome_unknown"
 	}
-	return no(code)
+	return refusalOf(o)
 }
 
 // Ask carries out a row of the API for the person who decides, in the workspace that it is about,

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 
-	"tollgate/engine"
 	state "tollgate/engine/workspace"
 	"tollgate/server"
 	"tollgate/server/provider/mail"
@@ -37,7 +36,7 @@ func (a *Alerts) SetAlerts(d *Decision, flow [16]byte, s AlertSettings) (
 		return "", fault
 	}
 	if refused := a.cannotSend(c); refused != nil {
-		return "", server.NewFault(errorTable[refused.Code].status, refused.Code, refused.Message)
+		return "", server.NewFault(errorTable[refused.Code].Status, refused.Code, refused.Message)
 	}
 	if c.URL != "" {
 		c.Secret, secret = a.mintAlertSecret(flow)
@@ -112,13 +111,8 @@ func (a *Alerts) AskAddress(workspace uint32, flow [16]byte) *server.Fault {
 	asked := a.propose(FlowOf(workspace, 0), state.KindAskAddress, &state.AskAddress{
 		Workspace: workspace, Flow: flow, Link: sha256.Sum256([]byte(token)),
 	})
-	switch asked.Outcome {
-	case engine.OutcomeAddressConfirmed:
-		return server.NewFault(409, "address_confirmed", "There is no address to ask for").With(
-			"None is set, or alerts go there already. No link was sent.")
-	case engine.OutcomeAddressAskLimit:
-		return server.NewFault(429, "address_ask_limit", "The links of this day are used").With(
-			"No link was sent. The newest one works for 24 hours; more can be sent after midnight UTC.")
+	if fault := server.PageFault(asked.Outcome); fault != nil {
+		return fault
 	}
 	if fault := a.heard(asked.Outcome); fault != nil {
 		return fault

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"fmt"
 
 	"tollgate/engine"
@@ -8,74 +9,56 @@ import (
 	"tollgate/server"
 )
 
-// errorTable is the document's table: code → status and what it tells a person.
-var errorTable = map[string]struct {
-	status  int
-	message string
-}{
-	"credentials_not_allowed": {400, "A password or key does not belong in a flow or run request."},
-	"flow_url_mismatch":       {400, "The flow is about another url than the one supplied."},
-	"invalid_access":          {400, "access is public or test_account."},
-	"invalid_field":           {400, "A field is missing, empty, of the wrong type or too long."},
-	"invalid_flow_options":    {400, "These options do not go together."},
-	"invalid_id":              {400, "Invalid identifier."},
-	"invalid_json":            {400, "The body must be one JSON object."},
-	"invalid_note":            {400, "note must have 1 to 2000 characters."},
-	"invalid_quote":           {400, "fingerprint must be one that a quote gave."},
-	"invalid_request_key":     {400, "Send the header Idempotency-Key: 8 to 128 visible ASCII characters."},
-	"invalid_status":          {400, "An issue can only be moved to fix_ready."},
-	"invalid_url":             {400, "url must be a public http or https address without credentials."},
-	"request_aborted":         {400, "The connection closed before the body arrived."},
-	"unexpected_field":        {400, "Unknown field in the body."},
-	"invalid_key":             {401, "The API key is missing, malformed, unknown or revoked."},
-	"sign_in_required":        {401, "Sign in again."},
-	"insufficient_credits":    {402, "The credits do not cover it. Nothing was started; the setup is saved."},
-	"payment_required":        {402, "No hosted run is left, or the purchase needs its owner. Nothing was started."},
-	"act_limit":               {429, "Daily change limit reached. Nothing was changed."},
-	"origin_not_allowed":      {403, "Changes come from the configured origin (header Origin) alone. Nothing was changed."},
-	"workspace_limit":         {409, "Your limit of workspaces is reached. Nothing was changed."},
-	"link_answered":           {409, "This request was answered otherwise already. Nothing was changed."},
-	"insufficient_scope":      {403, "The key lacks the needed scope."},
-	"person_required":         {403, "Only a person may decide this."},
-	"account_not_found":       {404, "There is no such account."},
-	"not_found":               {404, "There is no such route or record in this workspace."},
-	"alerts_off": {409, "No alert destination is set. Set an email, or a webhookUrl, or on: false; where " +
-		"the webhook was gone, on: true tries it again. Nothing was changed."},
-	"alert_test_limit":      {429, "The test alerts of this workspace and UTC day are used. Nothing was sent."},
-	"alerts_claim_required": {409, "An unclaimed workspace cannot have alerts."},
-	"cannot_cancel":         {409, "The run has finished, or cannot be cancelled."},
-	"cannot_resume":         {409, "Only a run that waits for a person can go on."},
-	"checkout_completed":    {409, "The purchase is paid, or its payment is under way. Nothing was changed."},
-	"purchase_closed":       {409, "The purchase awaits no approval any more."},
-	"execution_unavailable": {409, "No agent can run this flow now. The quote says why."},
-	"flow_busy":             {409, "The flow has a run that has not finished."},
-	"idempotency_conflict":  {409, "This Idempotency-Key was used for another request."},
-	"schedule_unavailable": {409, "No agent can run this flow now, so it cannot have a schedule. The quote says " +
-		"why. Nothing was changed."},
-	"schedule_limit": {409, "The limit of flows with a schedule is reached (100). Take one " +
-		"away (schedule: null), or archive its flow. Nothing was changed."},
-	"test_access_limit": {409, "The limit of hosts with test credentials is reached (50). Remove " +
-		"those of one (DELETE /v1/test-access/{host}). Nothing was changed."},
-	"invalid_issue_status":          {409, "Only an open issue can be marked ready."},
-	"quote_changed":                 {409, "The flow or a price has changed. Read a fresh quote."},
-	"resume_unavailable":            {409, "The flow cannot go on in its present setup."},
-	"wrong_run_type":                {409, "This route is not for this kind of run."},
-	"approval_link_limit":           {429, "A purchase gets 5 new links. The newest one works."},
-	"cancel_limit":                  {429, "At most 10 purchases are cancelled in a UTC day."},
-	"run_limit_reached":             {429, "The runs of the day are used. Nothing was started."},
-	"signup_rate_limited":           {429, "Too many workspaces were made from this address or its network in an hour."},
-	"target_unreachable":            {502, "The product answered nothing that can be read. Nothing was saved or charged."},
-	"authentication_not_configured": {503, "Sign-in is not configured on this deployment."},
-	"free_capacity_exhausted":       {503, "Today's free runs of all workspaces are used. Retry after midnight UTC."},
-	"hosting_not_configured":        {503, "Payment is not configured on this deployment. Nothing was charged."},
-	"runner_busy":                   {503, "The limit of waiting runs and preflights is reached. The flow is saved."},
-	"signup_unavailable":            {503, "Agents cannot sign up on this deployment."},
-	"workspace_busy":                {503, "Nothing happened. Repeat the request."},
-	"outcome_unknown": {503, "It is not known whether this was carried out. Repeat it with the same key: " +
-		"it cannot take effect twice."},
-	"workspace_full": {400, "The workspace's storage limit is reached. Nothing was saved. Archive " +
-		"flows, or let a person claim the workspace: then it may hold more."},
+// requestErrors are those of the document's table of errors that no command comes to.
+var requestErrors = []*server.Fault{
+	server.NewFault(400, "credentials_not_allowed",
+		"A password or key does not belong in a flow or run request."),
+	server.NewFault(400, "flow_url_mismatch",
+		"The flow is about another url than the one supplied."),
+	server.NewFault(400, "invalid_access", "access is public or test_account."),
+	server.NewFault(400, "invalid_id", "Invalid identifier."),
+	server.NewFault(400, "invalid_json", "The body must be one JSON object."),
+	server.NewFault(400, "invalid_note", "note must have 1 to 2000 characters."),
+	server.NewFault(400, "invalid_quote", "fingerprint must be one that a quote gave."),
+	server.NewFault(400, "invalid_request_key",
+		"Send the header Idempotency-Key: 8 to 128 visible ASCII characters."),
+	server.NewFault(400, "invalid_status", "An issue can only be moved to fix_ready."),
+	server.NewFault(400, "invalid_url",
+		"url must be a public http or https address without credentials."),
+	server.NewFault(400, "request_aborted", "The connection closed before the body arrived."),
+	server.NewFault(400, "unexpected_field", "Unknown field in the body."),
+	server.NewFault(401, "invalid_key", "The API key is missing, malformed, unknown or revoked."),
+	server.NewFault(403, "origin_not_allowed",
+		"Changes come from the configured origin (header Origin) alone. Nothing was changed."),
+	server.NewFault(403, "insufficient_scope", "The key lacks the needed scope."),
+	server.NewFault(404, "account_not_found", "There is no such account."),
+	server.NewFault(502, "target_unreachable",
+		"The product answered nothing that can be read. Nothing was saved or charged."),
+	server.NewFault(503, "authentication_not_configured",
+		"Sign-in is not configured on this deployment.").Retry(server.RetryOperator),
+	server.NewFault(503, "hosting_not_configured",
+		"Payment is not configured on this deployment. Nothing was charged.").Retry(server.RetryOperator),
 }
+
+// errorTable is the document's table of errors, by code. What a code says by itself is what the first
+// outcome that has it says.
+var errorTable = func() map[string]*server.Fault {
+	all := make(map[string]*server.Fault)
+	add := func(f *server.Fault) {
+		if all[f.Code] == nil {
+			all[f.Code] = f
+		}
+	}
+	for _, f := range requestErrors {
+		add(f)
+	}
+	for o := range 256 {
+		if f := server.WorkspaceFault(engine.Outcome(o)); f != nil {
+			add(f)
+		}
+	}
+	return all
+}()
 
 // tableCodes are what the document calls the refusals of the route table itself.
 var tableCodes = map[string]string{
@@ -84,63 +67,25 @@ var tableCodes = map[string]string{
 	"validation_failed": "invalid_id", "malformed_encoding": "invalid_json",
 }
 
-// outcomeCodes are the document's codes of outcomes that have another name there.
-var outcomeCodes = map[engine.Outcome]string{
-	engine.OutcomeUnavailable:      "workspace_busy",
-	engine.OutcomeOverloaded:       "workspace_busy",
-	engine.OutcomeShareFull:        "workspace_busy",
-	engine.OutcomeMemoryLow:        "workspace_busy",
-	engine.OutcomeDiskLow:          "workspace_busy",
-	engine.OutcomeKeysFull:         "workspace_busy",
-	engine.OutcomeUpgrading:        "workspace_busy",
-	engine.OutcomeTooLarge:         "invalid_field",
-	engine.OutcomeRequestKeyReused: "idempotency_conflict",
-	engine.OutcomeRecordUnknown:    "not_found",
-	engine.OutcomeIDsContradict:    "not_found", // a form's id that is another's
-	engine.OutcomeSignupOff:        "signup_unavailable",
-	engine.OutcomeSignupLimited:    "signup_rate_limited",
-	engine.OutcomeNetworkFull:      "signup_rate_limited",
-	engine.OutcomeRunLimit:         "run_limit_reached",
-	engine.OutcomeCreditsShort:     "insufficient_credits",
-	engine.OutcomeFreeCapacity:     "free_capacity_exhausted",
-	engine.OutcomeLinkLimit:        "approval_link_limit",
-	engine.OutcomeIssueStatus:      "invalid_issue_status",
-	engine.OutcomeCreditsInvalid:   "invalid_field",
-	engine.OutcomeSessionUnknown:   "sign_in_required",
-	engine.OutcomeOwnedLimit:       "workspace_limit",
-	engine.OutcomeAlertsUnclaimed:  "alerts_claim_required",
-	engine.OutcomeAlertsInvalid:    "invalid_field",
-	engine.OutcomeFlowOptions:      "invalid_flow_options",
-}
-
-// codeOf is the document's code of an outcome; it has none of what no command of ours comes to.
-func codeOf(o engine.Outcome) (code string, known bool) {
-	if code, known = outcomeCodes[o]; !known {
-		code = o.String()
-		_, known = errorTable[code]
-	}
-	return code, known
-}
-
 // no is a refusal.
-func no(code string) *server.Fault {
-	row := errorTable[code]
-	f := server.NewFault(row.status, code, row.message)
-	switch {
-	case code == "authentication_not_configured", code == "hosting_not_configured",
-		code == "signup_unavailable":
-		f.RetryAfter = operatorRetry
-	case row.status == 503:
-		f.RetryAfter = 1
-	case row.status == 429:
-		f.RetryAfter = limitRetry
-	}
-	return f
+func no(code string) *server.Fault { return waiting(errorTable[code]) }
+
+// refusalOf is the refusal of a command. What no command should come to is not known.
+func refusalOf(o engine.Outcome) *server.Fault {
+	return waiting(cmp.Or(server.WorkspaceFault(o), errorTable["outcome_unknown"]))
 }
 
-// operatorRetry is Retry-After where only an operator changes anything, in seconds: who obeys it
-// does not ask forever.
-const operatorRetry = 3600
+// waiting is a copy of a refusal that says when to come again, where only time mends it.
+func waiting(f *server.Fault) *server.Fault {
+	switch again := *f; {
+	case f.RetryAfter > 0 || f.Status != 429 && f.Status != 503:
+		return &again
+	case f.Status == 429:
+		return again.Retry(limitRetry)
+	default:
+		return again.Retry(1)
+	}
+}
 
 // limitRetry is Retry-After of a limit that says nothing else, in seconds.
 const limitRetry = 60

@@ -13,6 +13,7 @@ import (
 	"tollgate/bench/servertest"
 	"tollgate/engine"
 	state "tollgate/engine/workspace"
+	"tollgate/server"
 )
 
 // documented are the pairs of the document's table of errors, and those that we add (marked +).
@@ -69,7 +70,12 @@ func TestEveryRefusal(t *testing.T) {
 		require.True(t, known[pair], "%s is provoked, and no pair of the document", pair)
 	}
 	for code, row := range errorTable {
-		require.True(t, known[fmt.Sprint(row.status, " ", code)], code)
+		require.True(t, known[fmt.Sprint(row.Status, " ", code)], code)
+	}
+	for o := range 256 { // codes that several outcomes have, too
+		if f := server.WorkspaceFault(engine.Outcome(o)); f != nil {
+			require.Equal(t, errorTable[f.Code].Status, f.Status, engine.Outcome(o))
+		}
 	}
 }
 
@@ -209,7 +215,7 @@ func issuesAndPurchases(t *testing.T, n *node, is provoked) {
 	require.NotEmpty(t, links.header.Get("Retry-After"))
 	require.Equal(t, c.call("GET", purchase, "").at("purchase", "expiresAt"), links.at("resetsAt"))
 	for code, row := range errorTable {
-		if row.status == 429 || row.status == 503 {
+		if row.Status == 429 || row.Status == 503 {
 			require.Positive(t, no(code).RetryAfter, code)
 		}
 	}
