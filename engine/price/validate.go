@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"tollgate/engine/decimal"
+	"tollgate/engine/schema"
 )
 
 // MaxTiers is how many tiers a model may have; rating walks them on the path of a check.
@@ -40,11 +41,11 @@ func Problems(m *Model) []Problem {
 				field.place, "must be left out, the model " + name + " does not use it",
 			})
 		case field.value.Sign() < 0:
-			found = append(found, Problem{field.place, negative})
+			found = append(found, Problem{field.place, schema.Negative})
 		}
 	}
 	if reads&fieldPackage != 0 && m.PackageSize.IsZero() {
-		found = append(found, Problem{"packageSize", "must be greater than 0"})
+		found = append(found, Problem{"packageSize", schema.NotPositive})
 	}
 	if reads&fieldTiers != 0 {
 		return append(found, tierProblems(m.Tiers)...)
@@ -57,8 +58,6 @@ func Problems(m *Model) []Problem {
 	return found
 }
 
-const negative = "must not be negative"
-
 func tierProblems(tiers []Tier) (found []Problem) {
 	if len(tiers) == 0 || len(tiers) > MaxTiers {
 		return []Problem{{"tiers", fmt.Sprintf("must have 1–%d entries", MaxTiers)}}
@@ -67,10 +66,10 @@ func tierProblems(tiers []Tier) (found []Problem) {
 	for i := range tiers {
 		tier, place := &tiers[i], fmt.Sprintf("tiers[%d].", i)
 		if tier.PricePerUnit.Sign() < 0 {
-			found = append(found, Problem{place + "pricePerUnit", negative})
+			found = append(found, Problem{place + "pricePerUnit", schema.Negative})
 		}
 		if tier.FlatFee.Sign() < 0 {
-			found = append(found, Problem{place + "flatFee", negative})
+			found = append(found, Problem{place + "flatFee", schema.Negative})
 		}
 		text, last := "", i == len(tiers)-1
 		switch {

@@ -126,7 +126,7 @@ func (a *accounts) createKey(x *server.Exchange) *server.Fault {
 	if fault == nil {
 		var known bool
 		if c.Scope, known = scopes[scope]; !known {
-			w.problem("scope", server.FieldNotAllowed, "must be full, read or customer")
+			w.wrong(true, "scope", form.NotAllowed("full", "read", "customer"))
 		}
 		w.when((c.Scope == billing.ScopeCustomer) != (c.Customer != ""), "customer", server.FieldConflict,
 			"must name the customer of a key with the scope customer, and of no other")
@@ -166,8 +166,7 @@ func (a *accounts) rollKey(x *server.Exchange, id [16]byte) *server.Fault {
 	var w walk
 	fault := body(x, &w, map[string]reader{"overlapHours": w.whole(&hours)})
 	if fault == nil {
-		w.when(hours > maxOverlapHours, "overlapHours", server.FieldOutOfRange,
-			"must be from 0 to %d", maxOverlapHours)
+		w.wrong(hours > maxOverlapHours, "overlapHours", form.Outside(0, maxOverlapHours))
 		fault = w.fault()
 	}
 	if fault == nil {

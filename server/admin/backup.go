@@ -6,9 +6,9 @@ import (
 	"context"
 	"errors"
 	"io"
-	"strconv"
 
 	"tollgate/server"
+	"tollgate/server/form"
 )
 
 var (
@@ -90,8 +90,7 @@ func paceParam(x *server.Exchange) (pace int, fault *server.Fault) {
 	}
 	n, ok := server.WholeNumber(string(text), 1, maxPace)
 	if !ok {
-		return 0, server.FieldFault("mibPerSecond", server.FieldOutOfRange,
-			"must be 1 to "+strconv.Itoa(maxPace))
+		return 0, form.Outside(1, maxPace).Fault("mibPerSecond")
 	}
 	return int(n) << 20, nil
 }

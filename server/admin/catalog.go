@@ -10,6 +10,7 @@ import (
 	"tollgate/engine/schema"
 	"tollgate/engine/wire"
 	"tollgate/server"
+	"tollgate/server/form"
 	"tollgate/server/scan"
 )
 
@@ -100,7 +101,7 @@ func switchParam(x *server.Exchange, name string) (on bool, fault *server.Fault)
 	case "true":
 		return true, nil
 	default:
-		return false, server.FieldFault(name, server.FieldNotAllowed, "must be true or false")
+		return false, form.NotAllowed("true", "false").Fault(name)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"tollgate/engine/billing"
 	"tollgate/engine/uuid"
 	"tollgate/server"
+	"tollgate/server/form"
 )
 
 // Pages of the record of changes.
@@ -52,7 +53,7 @@ func readChangeCursor(x *server.Exchange, w *walk) (c changeCursor) {
 	if both {
 		act, ok2 = server.WholeNumber(second, 0, math.MaxUint32)
 	}
-	w.when(!ok || !ok2, "cursor", server.FieldFormat, "must be nextCursor of the page before")
+	w.wrong(!ok || !ok2, "cursor", form.NotCursor)
 	return changeCursor{change, uint32(act)}
 }
 
@@ -128,8 +129,7 @@ func readChangeFilter(x *server.Exchange, w *walk) (f changeFilter) {
 	f.subject, f.customer = w.query(x, "subject", maxID), w.query(x, "customer", maxID)
 	f.environment = string(x.Ctx.QueryArgs().Peek("environment"))
 	_, known := environments[f.environment]
-	w.when(f.environment != "" && !known, "environment", server.FieldNotAllowed,
-		"must be live or sandbox")
+	w.wrong(f.environment != "" && !known, "environment", form.NotAllowed("live", "sandbox"))
 	w.when(f.customer != "" && (f.account == "" || f.environment == ""), "customer",
 		server.FieldConflict, "needs account and environment")
 	f.scan = scanOf(x, w, scannedChanges, maxScannedChanges)
@@ -143,7 +143,7 @@ func scanOf(x *server.Exchange, w *walk, unless, most int) int {
 		return unless
 	}
 	n, ok := server.WholeNumber(text, 1, uint64(most))
-	w.when(!ok, "scan", server.FieldOutOfRange, "must be from 1 to %d", most)
+	w.wrong(!ok, "scan", form.Outside(1, most))
 	return int(n)
 }
 

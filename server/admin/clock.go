@@ -5,6 +5,7 @@ import (
 
 	"tollgate/engine/billing"
 	"tollgate/server"
+	"tollgate/server/form"
 )
 
 // clockRoutes are the rows about an environment's clock.
@@ -36,7 +37,7 @@ func (a *clocks) advanceClock(x *server.Exchange) *server.Fault {
 	patience := a.settling
 	if text := string(x.Ctx.QueryArgs().Peek("waitSeconds")); fault == nil && text != "" {
 		n, ok := server.WholeNumber(text, 0, maxSettleWait)
-		w.when(!ok, "waitSeconds", server.FieldOutOfRange, "must be from 0 to %d", maxSettleWait)
+		w.wrong(!ok, "waitSeconds", form.Outside(0, maxSettleWait))
 		patience, fault = min(patience, time.Duration(n)*time.Second), w.fault()
 	}
 	if fault == nil {

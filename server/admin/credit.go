@@ -9,6 +9,7 @@ import (
 	"tollgate/engine/wire"
 	"tollgate/server"
 	"tollgate/server/billinglog"
+	"tollgate/server/form"
 )
 
 const (
@@ -221,8 +222,8 @@ func (a *credits) listTransactions(x *server.Exchange, pool [16]byte) *server.Fa
 	q.Limit = pageSize(x, &w, defaultMoves, maxMoves)
 	if text := string(x.Ctx.QueryArgs().Peek("cursor")); text != "" {
 		b, ok := server.Cursor(text)
-		w.when(!ok || len(text) > maxMoveCursor || wire.Decode(b, &q.Cursor) != nil, "cursor",
-			server.FieldFormat, "must be nextCursor of the page before")
+		w.wrong(!ok || len(text) > maxMoveCursor || wire.Decode(b, &q.Cursor) != nil, "cursor",
+			form.NotCursor)
 	}
 	if fault := cmp.Or(w.fault(), a.noJournal()); fault != nil {
 		return fault

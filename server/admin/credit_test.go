@@ -270,7 +270,7 @@ func TestWhatCreditsRefuse(t *testing.T) {
 		{pools, `{"name":"a","colour":1}`, `unknown field "colour"`},
 		{pools, `{"name":"a","denomination":"` + strings.Repeat("d", 65) + `"}`, "denomination"},
 		{pools, `{"name":"a","currency":"XXQ"}`, "ISO 4217"},
-		{pools, `{"name":"a","hardLimit":"yes"}`, "hardLimit must be true or false"},
+		{pools, `{"name":"a","hardLimit":"yes"}`, "hardLimit must be a boolean, not a string"},
 		{pools, `{"name":"a","rolloverPolicy":"SOME"}`, "rolloverPolicy must be NONE, FULL or CAPPED"},
 		{pools, `{"name":"a","rolloverPolicy":"CAPPED"}`, "rolloverCap belongs"},
 		{pools, `{"name":"a","rolloverCap":1}`, "rolloverCap belongs"},

@@ -70,16 +70,15 @@ var faultJournal = server.NewFault(503, "journal_unavailable",
 // query reads a query parameter.
 func (w *walk) query(x *server.Exchange, name string, most int) string {
 	value := string(x.Ctx.QueryArgs().Peek(name))
-	if wrong, ok := form.CheckText([]byte(value), 0, most); !ok {
-		w.problem(name, wrong.Code, "must have at most %d printable characters", most)
-	}
+	wrong, ok := form.CheckText(value, 0, most)
+	w.wrong(!ok, name, wrong)
 	return value
 }
 
 func (a *invoices) listInvoices(x *server.Exchange) *server.Fault {
 	var w walk
 	customer := w.query(x, "customer", maxID)
-	w.when(customer == "", "customer", server.FieldRequired, "is required")
+	w.wrong(customer == "", "customer", form.Required)
 	if fault := w.fault(); fault != nil {
 		return fault
 	}
@@ -154,7 +153,7 @@ func readInvoiceSearch(x *server.Exchange, w *walk) (s invoiceSearch) {
 		row, ok = server.WholeNumber(cursor, 1, math.MaxUint32)
 		s.before = uint32(row)
 	}
-	w.when(!ok, "cursor", server.FieldFormat, "must be nextCursor of the page before")
+	w.wrong(!ok, "cursor", form.NotCursor)
 	w.when(ok && s.byDue && !s.due, "cursor", server.FieldConflict, otherOrder)
 	return s
 }
@@ -430,9 +429,8 @@ func pageSize(x *server.Exchange, w *walk, standard, most int) (limit int) {
 	limit = standard
 	if text := string(x.Ctx.QueryArgs().Peek("limit")); text != "" {
 		n, ok := server.WholeNumber(text, 1, uint64(most))
-		if limit = int(n); !ok {
-			w.problem("limit", server.FieldOutOfRange, "must be from 1 to %d", most)
-		}
+		limit = int(n)
+		w.wrong(!ok, "limit", form.Outside(1, most))
 	}
 	return limit
 }
@@ -442,9 +440,8 @@ func pageOf(x *server.Exchange, w *walk, standard, most int) (limit int, cursor 
 	limit = pageSize(x, w, standard, most)
 	if text := string(x.Ctx.QueryArgs().Peek("cursor")); text != "" {
 		n, ok := server.WholeNumber(text, 1, math.MaxUint64)
-		if cursor = n; !ok {
-			w.problem("cursor", server.FieldFormat, "must be nextCursor of the page before")
-		}
+		cursor = n
+		w.wrong(!ok, "cursor", form.NotCursor)
 	}
 	return limit, cursor
 }

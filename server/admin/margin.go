@@ -7,6 +7,7 @@ import (
 	"tollgate/engine"
 	"tollgate/engine/billing"
 	"tollgate/server"
+	"tollgate/server/form"
 )
 
 // marginEvents is how many usage events and corrections one report may read.
@@ -52,14 +53,14 @@ func marginQuery(x *server.Exchange) (q billing.MarginQuery, fault *server.Fault
 		// In a query a bare '+' is a space, and offsets are written with it.
 		text := strings.ReplaceAll(string(args.Peek(name)), " ", "+")
 		ms, ok := server.ParseInstant([]byte(text))
-		w.when(!ok, name, server.FieldFormat, "must be an RFC 3339 time")
+		w.wrong(!ok, name, form.NotTime)
 		*dst = ms
 	}
 	instant("from", &q.From)
 	instant("to", &q.To)
 	var known bool
 	if q.By, known = marginKinds[string(args.Peek("by"))]; !known {
-		w.problem("by", server.FieldNotAllowed, "must be customer, feature or plan")
+		w.wrong(true, "by", form.NotAllowed("customer", "feature", "plan"))
 	}
 	w.when(len(w.problems) == 0 && q.From >= q.To, "from", server.FieldConflict, "must be before to")
 	return q, w.fault()

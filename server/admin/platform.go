@@ -7,6 +7,7 @@ import (
 	"tollgate/engine/billing"
 	"tollgate/server"
 	"tollgate/server/billingview"
+	"tollgate/server/form"
 )
 
 // platformRoutes are the rows about what surrounds billing: customers' data, origins, the record of
@@ -86,7 +87,7 @@ func (a *accounts) putOrigins(x *server.Exchange) *server.Fault {
 		origins = append(origins, origin)
 	})}, "origins")
 	if fault == nil && len(origins) > billing.MaxOrigins {
-		w.problem("origins", server.FieldTooLong, "must be at most %d", billing.MaxOrigins)
+		w.problem("origins", server.FieldTooLong, "%s", form.TooMany(billing.MaxOrigins).Text)
 		fault = w.fault()
 	}
 	if fault != nil {
@@ -171,10 +172,10 @@ func (a *accounts) putTerms(x *server.Exchange) *server.Fault {
 	if fault == nil {
 		w.when(c.KeepDays && !c.SetSettle, daysName, server.FieldRequired, "or %s is required",
 			settleName)
-		w.when(c.Days > billing.MaxPaymentTermDays, daysName, server.FieldOutOfRange,
-			"must be from 0 to %d", billing.MaxPaymentTermDays)
-		w.when(c.SettleMinutes > billing.MaxSettleMinutes, settleName, server.FieldOutOfRange,
-			"must be from 0 to %d", billing.MaxSettleMinutes)
+		w.wrong(c.Days > billing.MaxPaymentTermDays, daysName,
+			form.Outside(0, billing.MaxPaymentTermDays))
+		w.wrong(c.SettleMinutes > billing.MaxSettleMinutes, settleName,
+			form.Outside(0, billing.MaxSettleMinutes))
 		fault = w.fault()
 	}
 	if fault != nil {

@@ -15,7 +15,6 @@ import (
 const (
 	maxDenomination = 64
 	maxPriority     = 1_000_000
-	maxMetadata     = 8 << 10
 )
 
 // poolRoutes are the rows about customers' pools of credits.
@@ -177,17 +176,16 @@ func (a *credits) setTopUp(x *server.Exchange, id [16]byte) *server.Fault {
 	places, _ := decimal.MinorUnits(currency)
 	switch {
 	case c.Price != c.Price.Round(places):
-		w.problem("price", server.FieldOutOfRange, "must be whole minor units of %s", currency)
+		w.wrong(true, "price", form.NotMinorUnits(currency))
 	case c.MonthlyCap.Less(c.Price):
-		w.problem("monthlyCap", server.FieldConflict, "must be the price or more")
+		w.wrong(true, "monthlyCap", form.BelowPrice)
 	}
 	if cooldown < billing.MinTopUpCooldownMS/1000 {
-		w.problem("cooldownSeconds", server.FieldOutOfRange, "must be %d to %d",
-			billing.MinTopUpCooldownMS/1000, int64(billing.MaxTopUpCooldownMS/1000))
+		w.wrong(true, "cooldownSeconds", form.Outside[int64](billing.MinTopUpCooldownMS/1000,
+			billing.MaxTopUpCooldownMS/1000))
 	}
-	if c.ExpiresAfterDays > billing.MaxTopUpDays {
-		w.problem("expiresAfterDays", server.FieldOutOfRange, "must be at most %d", billing.MaxTopUpDays)
-	}
+	w.wrong(c.ExpiresAfterDays > billing.MaxTopUpDays, "expiresAfterDays",
+		form.Outside(0, billing.MaxTopUpDays))
 	if fault = w.fault(); fault != nil {
 		return fault
 	}
@@ -210,7 +208,7 @@ func (a *credits) endTopUp(x *server.Exchange, id [16]byte) *server.Fault {
 	}
 	var ok bool
 	c.ID, ok = server.ParseUUID(purchase)
-	w.when(!ok, "purchase", server.FieldFormat, "must be a UUID")
+	w.wrong(!ok, "purchase", form.NotUUID)
 	w.when(!notPaid, "notPaid", server.FieldNotAllowed, "must be true: look at the provider before")
 	if fault = w.fault(); fault != nil {
 		return fault

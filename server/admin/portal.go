@@ -9,6 +9,7 @@ import (
 	"tollgate/engine/billing"
 	"tollgate/server"
 	"tollgate/server/billingview"
+	"tollgate/server/form"
 	"tollgate/server/link"
 )
 
@@ -99,8 +100,7 @@ func (a *portals) createLink(x *server.Exchange) *server.Fault {
 	var w walk
 	fault := body(x, &w, map[string]reader{"expiresInMinutes": w.whole(&minutes)})
 	if fault == nil && (minutes < link.MinMinutes || minutes > link.MaxMinutes) {
-		w.problem("expiresInMinutes", server.FieldOutOfRange, "must be from %d to %d", link.MinMinutes,
-			link.MaxMinutes)
+		w.wrong(true, "expiresInMinutes", form.Outside(link.MinMinutes, link.MaxMinutes))
 		fault = w.fault()
 	}
 	if fault != nil {

@@ -91,8 +91,8 @@ func (a *customers) reservations(x *server.Exchange, q *billing.ReservationQuery
 	}
 	if cursor := query.Peek("cursor"); len(cursor) > 0 {
 		n, err := hex.Decode(q.After[:], cursor[:min(len(cursor), maxReservationCursor)])
-		w.when(err != nil || n != len(q.After) || len(cursor) > maxReservationCursor, "cursor",
-			server.FieldFormat, "must be nextCursor of the page before")
+		w.wrong(err != nil || n != len(q.After) || len(cursor) > maxReservationCursor, "cursor",
+			form.NotCursor)
 	}
 	if fault := w.fault(); fault != nil {
 		return fault
@@ -103,8 +103,7 @@ func (a *customers) reservations(x *server.Exchange, q *billing.ReservationQuery
 		switch outcome {
 		case engine.OutcomeDone:
 		case engine.OutcomeReservationUnknown:
-			return server.FieldFault("cursor", server.FieldFormat,
-				"must be nextCursor of a page of reservations that are kept")
+			return form.PassedCursor.Fault("cursor")
 		default:
 			return server.FaultOf(outcome)
 		}
@@ -132,8 +131,7 @@ func (a *customers) extendReservation(x *server.Exchange, id [16]byte) *server.F
 		"usageUnits": w.positive(&c.Units),
 		"ttlSeconds": func(t *tree, place string) {
 			seconds, ok := t.integer()
-			w.when(!ok || seconds < 1 || seconds > maxTTL, place, server.FieldOutOfRange,
-				"must be a whole number from 1 to %d", int64(maxTTL))
+			w.wrong(!ok || seconds < 1 || seconds > maxTTL, place, form.Outside[int64](1, maxTTL))
 			c.TTLMS = seconds * 1000
 		},
 	})
@@ -219,7 +217,7 @@ func (w *walk) settledFields(i *billing.SettleItem, number *bool) map[string]rea
 		"featureId": func(t *tree, place string) {
 			var ok bool
 			i.FeatureID, ok = server.ParseUUID([]byte(t.text))
-			w.when(!ok || t.kind != scan.KindString, place, server.FieldFormat, "must be a UUID")
+			w.wrong(!ok || t.kind != scan.KindString, place, form.NotUUID)
 		},
 		"usageUnits": func(t *tree, place string) {
 			*number = true
@@ -245,14 +243,12 @@ func readSettlement(x *server.Exchange, c *billing.SettleReservation) *server.Fa
 			var i billing.SettleItem
 			var number bool
 			w.object(t, place, w.settledFields(&i, &number))
-			w.when(t.kind == scan.KindObject && !number, place+".usageUnits", server.FieldRequired,
-				"is required")
+			w.wrong(t.kind == scan.KindObject && !number, place+".usageUnits", form.Required)
 			c.Items = append(c.Items, i)
 		})(t, place)
-		w.when(t.kind == scan.KindArray && len(t.items) == 0, place, server.FieldEmpty,
-			"must not be empty")
+		w.wrong(t.kind == scan.KindArray && len(t.items) == 0, place, form.Empty)
 		w.when(len(t.items) > billing.MaxReservationItems, place, server.FieldTooLong,
-			"must have at most %d elements", billing.MaxReservationItems)
+			"%s", form.TooMany(billing.MaxReservationItems).Text)
 	}
 	fields["final"] = w.flag(&final)
 	fields["eventIdempotencyKey"] = w.plain(&c.EventKey, 1, maxEventKey)

@@ -29,7 +29,7 @@ func TestOperatorsSettle(t *testing.T) {
 		`{"items":1}`:                        "must be an array",
 		`{"items":[{"usageUnits":1,"x":1}]}`: "unknown field",
 		`{"items":[{"usageUnits":1}],"usageUnits":1}`:                                "not taken together",
-		`{"usageUnits":1,"final":"no"}`:                                              "true or false",
+		`{"usageUnits":1,"final":"no"}`:                                              "must be a boolean, not a string",
 		`{"usageUnits":1,"featureId":"x"}`:                                           "UUID",
 		`{"usageUnits":1,"meta":[]}`:                                                 "must be an object",
 		`{"usageUnits":1,"occurredAt":"yesterday"}`:                                  "occurredAt",

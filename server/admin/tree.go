@@ -13,6 +13,7 @@ import (
 
 	"tollgate/engine/decimal"
 	"tollgate/server"
+	"tollgate/server/form"
 	"tollgate/server/scan"
 )
 
@@ -182,6 +183,13 @@ func (w *walk) when(is bool, place string, code server.FieldCode, format string,
 	}
 }
 
+// wrong notes a mistake where something is so.
+func (w *walk) wrong(is bool, place string, m form.Mistake) {
+	if is {
+		w.problem(place, m.Code, "%s", m.Text)
+	}
+}
+
 func (w *walk) unknown(place string) {
 	w.note(server.UnknownField(strings.TrimPrefix(place, ".")))
 }
@@ -208,7 +216,7 @@ type reader func(t *tree, place string)
 // object reads the fields of an object; unknown and doubled names are problems.
 func (w *walk) object(t *tree, place string, fields map[string]reader) {
 	if t.kind != scan.KindObject {
-		w.problem(place, server.FieldType, "must be an object, not %s", t.kind)
+		w.wrong(true, place, form.WrongType("an object", t.kind))
 		return
 	}
 	seen := make(map[string]bool, len(fields))
@@ -230,7 +238,7 @@ func (w *walk) object(t *tree, place string, fields map[string]reader) {
 func (w *walk) array(each func(t *tree, place string)) reader {
 	return func(t *tree, place string) {
 		if t.kind != scan.KindArray {
-			w.problem(place, server.FieldType, "must be an array, not %s", t.kind)
+			w.wrong(true, place, form.WrongType("an array", t.kind))
 			return
 		}
 		for i, item := range t.items {
@@ -252,8 +260,7 @@ func (w *walk) appendCompact(dst []byte, t *tree, place string) []byte {
 		return server.AppendString(dst, t.text)
 	case scan.KindNumber:
 		value, err := decimal.Parse(t.text)
-		w.when(err != nil, place, server.FieldOutOfRange,
-			"must be a number, exact to 12 decimal places and within 10^24")
+		w.wrong(err != nil, place, form.Inexact)
 		return value.AppendTo(dst)
 	case scan.KindArray:
 		dst = append(dst, '[')
@@ -316,14 +323,14 @@ func (w *walk) document(
 		return fault
 	}
 	if t.kind != scan.KindObject {
-		w.problem("", server.FieldType, "must be an object, not %s", t.kind)
+		w.wrong(true, "", form.WrongType("an object", t.kind))
 		return w.fault()
 	}
 	w.root = t
 	w.object(t, "", fields)
 	for _, name := range required {
 		if i := slices.Index(t.names, name); i < 0 || t.items[i].kind == scan.KindNull {
-			w.problem(name, server.FieldRequired, "is required")
+			w.wrong(true, name, form.Required)
 		}
 	}
 	return w.fault()

@@ -14,7 +14,7 @@ import (
 func (w *walk) text(dst *string) reader {
 	return func(t *tree, place string) {
 		if t.kind != scan.KindString {
-			w.problem(place, server.FieldType, "must be a string, not %s", t.kind)
+			w.wrong(true, place, form.WrongType("a string", t.kind))
 			return
 		}
 		*dst = t.text
@@ -25,13 +25,12 @@ func (w *walk) text(dst *string) reader {
 func (w *walk) decimal(dst *decimal.Decimal) reader {
 	return func(t *tree, place string) {
 		if t.kind != scan.KindString && t.kind != scan.KindNumber {
-			w.problem(place, server.FieldType, "must be a number, or one in a string, not %s", t.kind)
+			w.wrong(true, place, form.WrongType("a number, or one in a string", t.kind))
 			return
 		}
 		value, err := decimal.ParseLoose(t.text)
 		if err != nil {
-			w.problem(place, server.FieldOutOfRange,
-				"must be a number, exact to 12 decimal places and within 10^24")
+			w.wrong(true, place, form.Inexact)
 			return
 		}
 		*dst = value
@@ -63,7 +62,7 @@ func (w *walk) percents(dst *[]byte) reader {
 	return w.array(func(t *tree, place string) {
 		value, ok := t.integer()
 		if !ok || value < 1 || value > 100 {
-			w.problem(place, server.FieldOutOfRange, "must be a whole number from 1 to 100")
+			w.wrong(true, place, form.Outside(1, 100))
 			return
 		}
 		*dst = append(*dst, byte(value))
@@ -75,9 +74,8 @@ func (w *walk) plain(dst *string, least, most int) reader {
 	return func(t *tree, place string) {
 		before := len(w.problems)
 		w.text(dst)(t, place)
-		if wrong, ok := form.CheckText([]byte(*dst), least, most); len(w.problems) == before && !ok {
-			w.problem(place, wrong.Code, "%s", wrong.Text)
-		}
+		wrong, ok := form.CheckText(*dst, least, most)
+		w.wrong(len(w.problems) == before && !ok, place, wrong)
 	}
 }
 
@@ -91,14 +89,14 @@ func (w *walk) word(dst *string, words ...string) reader {
 				}
 			}
 		}
-		w.problem(place, server.FieldNotAllowed, "%s", form.NotAllowed(words...).Text)
+		w.wrong(true, place, form.NotAllowed(words...))
 	}
 }
 
 func (w *walk) currency(dst *string) reader {
 	return func(t *tree, place string) {
 		if _, known := decimal.MinorUnits(t.text); t.kind != scan.KindString || !known {
-			w.problem(place, server.FieldNotAllowed, "must be an ISO 4217 code, such as USD")
+			w.wrong(true, place, form.NotCurrency)
 			return
 		}
 		*dst = t.text
@@ -107,8 +105,8 @@ func (w *walk) currency(dst *string) reader {
 
 func (w *walk) flag(dst *bool) reader {
 	return func(t *tree, place string) {
-		w.when(t.kind != scan.KindTrue && t.kind != scan.KindFalse, place, server.FieldType,
-			"must be true or false")
+		w.wrong(t.kind != scan.KindTrue && t.kind != scan.KindFalse, place,
+			form.WrongType("a boolean", t.kind))
 		*dst = t.kind == scan.KindTrue
 	}
 }
@@ -118,7 +116,7 @@ func (w *walk) integer(dst *int64, most int64) reader {
 	return func(t *tree, place string) {
 		value, ok := t.integer()
 		if !ok || value < -most || value > most {
-			w.problem(place, server.FieldOutOfRange, "must be a whole number from -%d to %d", most, most)
+			w.wrong(true, place, form.Outside(-most, most))
 			return
 		}
 		*dst = value
@@ -129,7 +127,7 @@ func (w *walk) integer(dst *int64, most int64) reader {
 func (w *walk) amount(dst *decimal.Decimal) reader {
 	return func(t *tree, place string) {
 		w.decimal(dst)(t, place)
-		w.when(dst.Sign() < 0, place, server.FieldOutOfRange, "must not be negative")
+		w.wrong(dst.Sign() < 0, place, form.Negative)
 	}
 }
 
@@ -137,13 +135,11 @@ func (w *walk) amount(dst *decimal.Decimal) reader {
 func (w *walk) metadata(dst *[]byte) reader {
 	return func(t *tree, place string) {
 		if t.kind != scan.KindObject {
-			w.problem(place, server.FieldType, "must be an object, not %s", t.kind)
+			w.wrong(true, place, form.WrongType("an object", t.kind))
 			return
 		}
-		if *dst = w.appendCompact(nil, t, place); len(*dst) > maxMetadata {
-			w.problem(place, server.FieldTooLong,
-				"must have at most %d bytes as compact JSON", maxMetadata)
-		}
+		*dst = w.appendCompact(nil, t, place)
+		w.wrong(len(*dst) > form.MaxObject, place, form.LongObject)
 	}
 }
 
@@ -152,8 +148,7 @@ func (w *walk) positive(dst *decimal.Decimal) reader {
 	return func(t *tree, place string) {
 		before := len(w.problems)
 		w.decimal(dst)(t, place)
-		w.when(len(w.problems) == before && dst.Sign() <= 0, place, server.FieldOutOfRange,
-			"must be greater than 0")
+		w.wrong(len(w.problems) == before && dst.Sign() <= 0, place, form.NotPositive)
 	}
 }
 
@@ -167,8 +162,7 @@ func (w *walk) instant(dst *int64) reader {
 			return
 		}
 		ms, ok := server.ParseInstant([]byte(text))
-		w.when(!ok, place, server.FieldFormat,
-			"must be an RFC 3339 time such as 2026-01-31T15:00:00.000Z")
+		w.wrong(!ok, place, form.NotTime)
 		*dst = ms
 	}
 }

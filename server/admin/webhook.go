@@ -10,6 +10,7 @@ import (
 	"tollgate/engine/wire"
 	"tollgate/server"
 	"tollgate/server/billinglog"
+	"tollgate/server/form"
 )
 
 const (
@@ -92,7 +93,7 @@ func (h *hooks) createEndpoint(x *server.Exchange) *server.Fault {
 		"description": w.plain(&c.About, 0, maxAbout),
 	})
 	if fault == nil && c.URL == "" {
-		w.problem("url", server.FieldRequired, "is required")
+		w.wrong(true, "url", form.Required)
 		fault = w.fault()
 	}
 	if c.Env, c.ID, fault = h.onceIn(x, fault); fault != nil {

@@ -174,7 +174,7 @@ func (h *hooks) resendMany(x *server.Exchange) *server.Fault {
 			var text string
 			w.plain(&text, 1, maxInstant)(t, place)
 			ms, ok := server.ParseInstant([]byte(text))
-			w.when(!ok, place, server.FieldFormat, "must be an RFC 3339 time")
+			w.wrong(!ok, place, form.NotTime)
 			*dst = ms
 		}
 	}
@@ -186,7 +186,7 @@ func (h *hooks) resendMany(x *server.Exchange) *server.Fault {
 		"to": instant(&to), "status": w.word(&status, resentStatuses...),
 	})
 	if fault == nil {
-		w.when(!given, "from", server.FieldRequired, "is required")
+		w.wrong(!given, "from", form.Required)
 		w.when(given && from >= to, "from", server.FieldConflict, "must be before to")
 		fault = w.fault()
 	}

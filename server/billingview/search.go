@@ -2,6 +2,7 @@ package billingview
 
 import (
 	"tollgate/server"
+	"tollgate/server/form"
 )
 
 // Results of one search.
@@ -24,7 +25,7 @@ func SearchParams() []server.Param {
 func SearchLimit(x *server.Exchange) (int, *server.Fault) {
 	args := x.Ctx.QueryArgs()
 	if len(args.Peek("q")) == 0 {
-		return 0, server.FieldFault("q", server.FieldRequired, "is required")
+		return 0, form.Required.Fault("q")
 	}
 	text := string(args.Peek("limit"))
 	if text == "" {
@@ -32,7 +33,7 @@ func SearchLimit(x *server.Exchange) (int, *server.Fault) {
 	}
 	n, ok := server.WholeNumber(text, 1, maxResults)
 	if !ok {
-		return 0, server.FieldFault("limit", server.FieldOutOfRange, "must be from 1 to 100")
+		return 0, form.Outside(1, maxResults).Fault("limit")
 	}
 	return int(n), nil
 }

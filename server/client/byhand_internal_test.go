@@ -204,7 +204,7 @@ func (f *handForm) number(name string, dst *decimal.Decimal) (given, ok bool) {
 	}
 	value, err := decimal.Parse(text)
 	if err != nil {
-		f.problem(name, server.FieldOutOfRange, "must be exact to 12 decimal places and within 10^24")
+		f.problem(name, server.FieldOutOfRange, "must be a number, exact to 12 decimal places and within 10^24")
 		return false, true
 	}
 	*dst = value

@@ -77,9 +77,11 @@ func (a *API) previewCorrection(x *server.Exchange) *server.Fault {
 	var units *decimal.Decimal
 	if text := query(x.Ctx, "usageUnits"); text != "" {
 		n, err := decimal.Parse(text)
-		if err != nil || n.Sign() < 0 {
-			return server.FieldFault("usageUnits", server.FieldOutOfRange,
-				"must be a number that is not negative")
+		switch {
+		case err != nil:
+			return form.Inexact.Fault("usageUnits")
+		case n.Sign() < 0:
+			return form.Negative.Fault("usageUnits")
 		}
 		units = &n
 	}

@@ -67,16 +67,12 @@ func invoiceQuery(x *server.Exchange, f *form.Reader) (q billing.InvoiceQuery) {
 	if text := query(x.Ctx, "cursor"); text != "" {
 		id, ok := server.Cursor(text)
 		if !ok || len(id) != len(q.After) {
-			f.Problem("cursor", badCursor)
+			f.Problem("cursor", form.NotCursor)
 		} else {
 			q.After = [16]byte(id)
 		}
 	}
 	return q
-}
-
-var badCursor = form.Mistake{
-	Code: server.FieldFormat, Text: "must be a nextCursor of an earlier answer",
 }
 
 func (a *invoices) listInvoices(x *server.Exchange, id string) *server.Fault {
@@ -89,7 +85,7 @@ func (a *invoices) listInvoices(x *server.Exchange, id string) *server.Fault {
 		q.CustomerRow = customer.Row
 		page, found := a.machine.ListInvoices(&q)
 		if !found {
-			return badCursor.Fault("cursor")
+			return form.NotCursor.Fault("cursor")
 		}
 		data := x.Begin()
 		data.Open('[')

@@ -119,7 +119,7 @@ func eventCursor(x *server.Exchange, f *form.Reader, order eventOrder) journal.C
 	cursor, of, ok := decodeCursor(text)
 	switch {
 	case !ok:
-		f.Problem("cursor", badCursor)
+		f.Problem("cursor", form.NotCursor)
 	case of != order:
 		f.Problem("cursor", otherOrder)
 	}

@@ -48,12 +48,9 @@ const (
 // checkTopUpRequest judges amounts as the state machine does, which names no field.
 func checkTopUpRequest(f *form.Reader, c *topUpRequest) {
 	c.CooldownMS = int64(c.CooldownSeconds) * 1000
-	wrong := func(name string, code server.FieldCode, text string) {
-		f.Problem(name, form.Mistake{Code: code, Text: text})
-	}
 	positive := func(bit uint, name string, amount decimal.Decimal) bool {
 		if f.Right(bit) && amount.Sign() <= 0 {
-			wrong(name, server.FieldOutOfRange, "must be above 0")
+			f.Problem(name, form.NotPositive)
 			return false
 		}
 		return f.Right(bit)
@@ -66,11 +63,11 @@ func checkTopUpRequest(f *form.Reader, c *topUpRequest) {
 	places, known := decimal.MinorUnits(currency)
 	switch {
 	case !known && f.Right(fieldTopUpCurrency):
-		wrong("currency", server.FieldNotAllowed, "must be an ISO 4217 code")
+		f.Problem("currency", form.NotCurrency)
 	case known && priced && c.Price != c.Price.Round(places):
-		wrong("price", server.FieldOutOfRange, "must be whole minor units of "+currency)
+		f.Problem("price", form.NotMinorUnits(currency))
 	case priced && capped && c.MonthlyCap.Less(c.Price):
-		wrong("monthlyCap", server.FieldConflict, "must be the price or more")
+		f.Problem("monthlyCap", form.BelowPrice)
 	}
 }
 

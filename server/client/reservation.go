@@ -320,10 +320,6 @@ func (a *API) getReservation(x *server.Exchange, id [16]byte) *server.Fault {
 	})
 }
 
-var faultReservationCursor = form.Mistake{
-	Code: server.FieldFormat, Text: "must be the nextCursor of a page of reservations that are kept",
-}
-
 func (a *API) listReservations(x *server.Exchange) *server.Fault {
 	var f form.Reader
 	q := billing.ReservationQuery{
@@ -343,9 +339,7 @@ func (a *API) listReservations(x *server.Exchange) *server.Fault {
 		})
 	default:
 		if q.CustomerID, ok = server.ParseUUID([]byte(id)); !ok || q.CustomerID == [16]byte{} {
-			f.Note(server.FieldError{
-				Field: "customerId", Code: server.FieldFormat, Message: "must be a UUID",
-			})
+			f.Problem("customerId", form.NotUUID)
 		}
 	}
 	queryLimit(x, &f, maxReservations, &q.Limit)
@@ -358,7 +352,7 @@ func (a *API) listReservations(x *server.Exchange) *server.Fault {
 	if cursor := query(x.Ctx, "cursor"); cursor != "" {
 		id, err := hex.DecodeString(cursor)
 		if err != nil || len(id) != len(q.After) {
-			f.Problem("cursor", faultReservationCursor)
+			f.Problem("cursor", form.PassedCursor)
 		} else {
 			q.After = [16]byte(id)
 		}
@@ -372,7 +366,7 @@ func (a *API) listReservations(x *server.Exchange) *server.Fault {
 		switch outcome {
 		case engine.OutcomeDone:
 		case engine.OutcomeReservationUnknown:
-			return faultReservationCursor.Fault("cursor")
+			return form.PassedCursor.Fault("cursor")
 		default:
 			return server.FaultOf(outcome)
 		}

@@ -4,7 +4,6 @@ import (
 	"strconv"
 
 	"tollgate/engine/decimal"
-	"tollgate/server"
 	"tollgate/server/scan"
 )
 
@@ -39,11 +38,6 @@ func Uints[T ~uint8 | ~uint16 | ~uint32](
 		*dst = append(*dst, T(item))
 	}
 	if n > most {
-		r.Problem(name, tooMany(most))
+		r.Problem(name, TooMany(most))
 	}
-}
-
-// tooMany is the mistake of an array that is longer than most.
-func tooMany(most int) Mistake {
-	return Mistake{server.FieldOutOfRange, "must have at most " + strconv.Itoa(most) + " items"}
 }

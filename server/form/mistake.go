@@ -2,9 +2,8 @@ package form
 
 import (
 	"strconv"
-	"strings"
-	"unicode/utf8"
 
+	"tollgate/engine/schema"
 	"tollgate/server"
 	"tollgate/server/scan"
 )
@@ -15,50 +14,51 @@ type Mistake struct {
 	Text string
 }
 
-// What can be wrong with a field, in one wording.
+// What can be wrong with a field. What the engine says, too, is worded in schema.
 var (
-	Required = Mistake{server.FieldRequired, "is required"}
-	Null     = Mistake{server.FieldRequired, "must not be null"}
-	Empty    = Mistake{server.FieldEmpty, "must not be empty"}
-	Control  = Mistake{server.FieldFormat, "must not have control characters"}
-	NotUTF8  = Mistake{server.FieldFormat, "must be UTF-8"}
+	Required = Mistake{server.FieldRequired, schema.Required}
+	Null     = Mistake{server.FieldRequired, schema.Null}
+	Empty    = Mistake{server.FieldEmpty, schema.Empty}
+	Blank    = Mistake{server.FieldEmpty, schema.Blank}
 	NotUUID  = Mistake{server.FieldFormat, "must be a UUID"}
 	NotEmail = Mistake{server.FieldFormat, "must be an e-mail address"}
 	NotTime  = Mistake{
 		server.FieldFormat, "must be an RFC 3339 time such as 2026-01-31T15:00:00.000Z",
 	}
-	Inexact = Mistake{
-		server.FieldOutOfRange, "must be exact to 12 decimal places and within 10^24",
-	}
-	Negative    = Mistake{server.FieldOutOfRange, "must not be negative"}
-	NotPositive = Mistake{server.FieldOutOfRange, "must be greater than 0"}
-	LongObject  = Mistake{
-		server.FieldTooLong, "must have at most " + strconv.Itoa(maxObject) + " bytes as compact JSON",
+	NotCurrency = Mistake{server.FieldNotAllowed, "must be an ISO 4217 code, such as USD"}
+	BelowPrice  = Mistake{server.FieldConflict, "must be the price or more"}
+	NotCursor   = Mistake{server.FieldFormat, "must be nextCursor of the page before"}
+	// PassedCursor is a cursor of a page whose records are not kept any more.
+	PassedCursor = Mistake{server.FieldFormat, "must be nextCursor of a page of records that are kept"}
+	Inexact      = Mistake{server.FieldOutOfRange, schema.Inexact}
+	Negative     = Mistake{server.FieldOutOfRange, schema.Negative}
+	NotPositive  = Mistake{server.FieldOutOfRange, schema.NotPositive}
+	LongObject   = Mistake{
+		server.FieldTooLong, "must have at most " + strconv.Itoa(MaxObject) + " bytes as compact JSON",
 	}
 )
 
-// maxObject limits a free-form object, in bytes of compact JSON.
-const maxObject = 8 << 10
-
-// TooLong is the mistake of a text of more than limit characters.
-func TooLong(limit int) Mistake {
-	return Mistake{server.FieldTooLong, "must have at most " + strconv.Itoa(limit) + " characters"}
-}
+// MaxObject limits a free-form object, in bytes of compact JSON.
+const MaxObject = 8 << 10
 
 // Outside is the mistake of a number that is not a whole one within bounds.
-func Outside(least, limit uint64) Mistake {
-	return Mistake{server.FieldOutOfRange, "must be a whole number from " +
-		strconv.FormatUint(least, 10) + " to " + strconv.FormatUint(limit, 10)}
+func Outside[T int | int64 | uint32 | uint64](least, limit T) Mistake {
+	return Mistake{server.FieldOutOfRange, schema.Outside(least, limit)}
+}
+
+// TooMany is the mistake of a list of more than limit items.
+func TooMany(limit int) Mistake {
+	return Mistake{server.FieldOutOfRange, schema.TooMany(limit)}
 }
 
 // NotAllowed is the mistake of a text that is none of these.
 func NotAllowed(values ...string) Mistake {
-	last := len(values) - 1
-	text := values[last]
-	if last > 0 {
-		text = strings.Join(values[:last], ", ") + " or " + text
-	}
-	return Mistake{server.FieldNotAllowed, "must be " + text}
+	return Mistake{server.FieldNotAllowed, schema.NotAllowed(values...)}
+}
+
+// NotMinorUnits is the mistake of an amount that a payment cannot have.
+func NotMinorUnits(currency string) Mistake {
+	return Mistake{server.FieldOutOfRange, "must be whole minor units of " + currency}
 }
 
 // WrongType is the mistake of a value of another kind.
@@ -77,31 +77,15 @@ func (m Mistake) Fault(field string) *server.Fault {
 }
 
 // CheckText checks a text of least (0 or 1) to limit characters; 0 means no limit.
-func CheckText(value []byte, least, limit int) (wrong Mistake, ok bool) {
-	count := 0
-	for i := 0; i < len(value); count++ {
-		c := value[i]
-		if c < utf8.RuneSelf {
-			if c < 0x20 || c == 0x7f {
-				return Control, false
-			}
-			i++
-			continue
-		}
-		r, size := utf8.DecodeRune(value[i:])
-		if r == utf8.RuneError && size == 1 {
-			return NotUTF8, false
-		}
-		if r <= 0x9f {
-			return Control, false
-		}
-		i += size
-	}
-	switch {
-	case count < least:
+func CheckText[T string | []byte](value T, least, limit int) (wrong Mistake, ok bool) {
+	switch text := schema.CheckText(value, least, limit); text {
+	case "":
+		return Mistake{}, true
+	case schema.Empty:
 		return Empty, false
-	case limit > 0 && count > limit:
-		return TooLong(limit), false
+	case schema.Control, schema.NotUTF8:
+		return Mistake{server.FieldFormat, text}, false
+	default:
+		return Mistake{server.FieldTooLong, text}, false
 	}
-	return Mistake{}, true
 }

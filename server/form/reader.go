@@ -331,7 +331,7 @@ func (r *Reader) Each(bit uint, name string, most int, read func()) {
 		n++
 	}
 	if r.fields, r.first = outer, false; more {
-		r.Problem(name, tooMany(most))
+		r.Problem(name, TooMany(most))
 	}
 }
 
@@ -443,7 +443,7 @@ func (r *Reader) Object(bit uint, dst *[]byte) bool {
 	var ok bool
 	r.room, ok = r.Scanner.AppendCompact(r.room)
 	value := r.room[from:len(r.room):len(r.room)]
-	if ok && len(value) > maxObject {
+	if ok && len(value) > MaxObject {
 		return r.mistake(bit, LongObject)
 	}
 	*dst = value

@@ -77,7 +77,8 @@ func (m *Members) changeIssue(x *server.Exchange, id [16]byte) *server.Fault {
 	}
 	b.used["note"] = true
 	note, _ := b.fields["note"].(string)
-	b.refuse(!plain(note, 1, maxNote) || !Visible(note), "invalid_note", "note")
+	_, ok := checkVisible(note, 1, maxNote)
+	b.refuse(!ok, "invalid_note", "note")
 	fault := b.close()
 	if fault == nil {
 		fault = m.do(x, state.KindMarkIssueReady,

@@ -5,6 +5,7 @@ import (
 
 	state "tollgate/engine/workspace"
 	"tollgate/server"
+	"tollgate/server/form"
 	"tollgate/server/provider/mail"
 )
 
@@ -88,7 +89,7 @@ func (a *Alerts) alertSettings(b *body, workspace uint32, flow [16]byte) (
 	} else if b.has("email") {
 		c.HasEmail, c.Email = true, b.text("email", 1, state.MaxAlertEmail)
 		if !mail.Valid(c.Email) {
-			b.wants("email", "one e-mail address, such as ada@acme.example")
+			b.mistake("email", form.NotEmail)
 		}
 	}
 	if nowhere(b, "webhookUrl") {

@@ -7,6 +7,7 @@ import (
 
 	state "tollgate/engine/workspace"
 	"tollgate/server"
+	"tollgate/server/form"
 )
 
 // What a person decides about a purchase.
@@ -85,7 +86,7 @@ func (p *Purchases) decideApproval(x *server.Exchange) *server.Fault {
 	b := open(x, false)
 	action := b.text("action", 1, 20)
 	if action != actionApprove && action != actionDeny {
-		b.wants("action", actionApprove+" or "+actionDeny)
+		b.mistake("action", form.NotAllowed(actionApprove, actionDeny))
 	}
 	if refused := b.close(); refused != nil {
 		return refused

@@ -1,11 +1,9 @@
 package workspace
 
 import (
-	"fmt"
 	"net/url"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 
@@ -76,7 +74,7 @@ func readBody[T any](x *server.Exchange, v *T, fields func(*form.Reader, *T)) *s
 	if unexpected != "" {
 		return badField("unexpected_field", unexpected)
 	}
-	return badField("invalid_field", fault.Fields[0].Field).Saying(fault.Fields[0].Message + ".")
+	return wrongField(fault.Fields[0])
 }
 
 func (b *body) fail(r *server.Fault) {
@@ -92,9 +90,47 @@ func (b *body) refuse(is bool, code, field string) {
 	}
 }
 
-// wants fails for a field, and says what it must be.
-func (b *body) wants(name, what string) {
-	b.fail(badField("invalid_field", b.within+name).Saying(b.within + name + " must be " + what + "."))
+// mistake fails for a field.
+func (b *body) mistake(name string, wrong form.Mistake) {
+	b.fail(wrongField(wrong.Of(b.within + name)))
+}
+
+// wrongField is a refusal that says what is wrong with its field.
+func wrongField(wrong server.FieldError) *server.Fault {
+	f := badField("invalid_field", wrong.Field).Saying(wrong.Message + ".")
+	f.Fields = []server.FieldError{wrong}
+	return f
+}
+
+// valueOf is a field's value, which must be there and be of a type, the kind.
+func valueOf[T any](b *body, name, kind string) (value T, ok bool) {
+	b.used[name] = true
+	is, given := b.fields[name]
+	switch value, ok = is.(T); {
+	case ok:
+	case !given:
+		b.mistake(name, form.Required)
+	case is == nil:
+		b.mistake(name, form.Null)
+	default:
+		b.mistake(name, form.WrongType(kind, kindOf(is)))
+	}
+	return value, ok
+}
+
+// kindOf is the kind of a value that json has read.
+func kindOf(value any) scan.Kind {
+	switch value.(type) {
+	case bool:
+		return scan.KindTrue
+	case float64:
+		return scan.KindNumber
+	case string:
+		return scan.KindString
+	case []any:
+		return scan.KindArray
+	}
+	return scan.KindObject
 }
 
 // has reports whether a field is there and not null.
@@ -115,20 +151,17 @@ func (b *body) taken(name string) bool {
 	return b.given(name) && b.fields[name] == nil
 }
 
-// text reads a string of least to most characters.
+// text reads a string of least (0 or 1) to most characters.
 func (b *body) text(name string, least, most int) string {
-	b.used[name] = true
-	value, given := b.fields[name]
-	if !given && least == 0 {
+	if !b.given(name) && least == 0 {
 		return ""
 	}
-	text, ok := value.(string)
-	if !ok || !plain(text, least, most) {
-		b.wants(name, fmt.Sprintf("a text of %d to %d characters", least, most))
+	text, ok := valueOf[string](b, name, "a string")
+	if !ok {
 		return ""
 	}
-	if least > 0 && !Visible(text) {
-		b.wants(name, fmt.Sprintf("a text of %d to %d characters that is not blank", least, most))
+	if wrong, ok := checkVisible(text, least, most); !ok {
+		b.mistake(name, wrong)
 		return ""
 	}
 	return text
@@ -144,28 +177,43 @@ func (b *body) stated(name string) string {
 // and the blank pattern of Braille.
 const blanks = "\u115f\u1160\u2800\u3164\uffa0"
 
-// Visible reports whether a text has a character that a reader sees.
-func Visible(text string) bool {
+// visible reports whether a text has a character that a reader sees.
+func visible(text string) bool {
 	return strings.ContainsFunc(text, func(r rune) bool {
 		return unicode.IsGraphic(r) && !unicode.IsSpace(r) && !strings.ContainsRune(blanks, r)
 	})
 }
 
-// plain reports whether a text has least to most characters and no control characters but line
-// breaks and tabs.
+// breaks are the control characters that texts of several lines have.
+var breaks = strings.NewReplacer("\n", " ", "\r", " ", "\t", " ")
+
+// checkText is form.CheckText for a text that may have several lines.
+func checkText(text string, least, most int) (wrong form.Mistake, ok bool) {
+	return form.CheckText(breaks.Replace(text), least, most)
+}
+
+// checkVisible is checkText for a text that people read: one that must not be empty must not be blank.
+func checkVisible(text string, least, most int) (wrong form.Mistake, ok bool) {
+	if wrong, ok = checkText(text, least, most); ok && least > 0 && !visible(text) {
+		return form.Blank, false
+	}
+	return wrong, ok
+}
+
+// plain reports whether checkText finds nothing.
 func plain(text string, least, most int) bool {
-	n := utf8.RuneCountInString(text)
-	return n >= least && n <= most && !strings.ContainsFunc(text, func(r rune) bool {
-		return unicode.IsControl(r) && r != '\n' && r != '\t' && r != '\r'
-	})
+	_, ok := checkText(text, least, most)
+	return ok
 }
 
 // number reads a whole number within bounds.
 func (b *body) number(name string, least, most int64) int64 {
-	b.used[name] = true
-	value, ok := b.fields[name].(float64)
-	if !ok || value != float64(int64(value)) || int64(value) < least || int64(value) > most {
-		b.wants(name, fmt.Sprintf("a whole number from %d to %d", least, most))
+	value, ok := valueOf[float64](b, name, "a number")
+	if ok && (value != float64(int64(value)) || int64(value) < least || int64(value) > most) {
+		b.mistake(name, form.Outside(least, most))
+		ok = false
+	}
+	if !ok {
 		return least
 	}
 	return int64(value)
@@ -173,11 +221,7 @@ func (b *body) number(name string, least, most int64) int64 {
 
 // truth reads a boolean.
 func (b *body) truth(name string) bool {
-	b.used[name] = true
-	value, ok := b.fields[name].(bool)
-	if !ok {
-		b.wants(name, "true or false")
-	}
+	value, _ := valueOf[bool](b, name, "a boolean")
 	return value
 }
 
@@ -213,10 +257,7 @@ func (b *body) inner(name string) *body {
 	if !b.has(name) {
 		return nil
 	}
-	fields, ok := b.fields[name].(map[string]any)
-	if !ok {
-		b.wants(name, "an object")
-	}
+	fields, _ := valueOf[map[string]any](b, name, "an object")
 	made := &body{fields: fields, used: map[string]bool{}, within: b.within + name + "."}
 	if b.schema != nil {
 		made.schema = b.schema.Property(name)

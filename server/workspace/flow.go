@@ -7,6 +7,7 @@ import (
 	"tollgate/engine"
 	state "tollgate/engine/workspace"
 	"tollgate/server"
+	"tollgate/server/form"
 	"tollgate/server/provider/fetch"
 )
 
@@ -163,7 +164,7 @@ func (f *Flows) optional(b *body, d *state.FlowDocument) {
 		switch d.Credential = b.text("credential", 1, 40); d.Credential {
 		case "bearer", "token", "x-api-key":
 		default:
-			b.fail(badField("invalid_field", "credential"))
+			b.mistake("credential", form.NotAllowed("bearer", "token", "x-api-key"))
 		}
 	}
 	switch {
@@ -193,8 +194,8 @@ func (f *Flows) verification(b *body, d *state.FlowDocument) {
 	}
 	if inner.has("contains") {
 		d.VerificationContains = inner.stated("contains")
-		if d.VerificationContains != "" && !Visible(d.VerificationContains) {
-			inner.wants("contains", "a text that is not blank: every page has blanks")
+		if d.VerificationContains != "" && !visible(d.VerificationContains) {
+			inner.mistake("contains", form.Blank)
 		}
 	}
 	if refused := inner.close(); refused != nil {

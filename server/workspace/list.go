@@ -6,6 +6,7 @@ import (
 
 	state "tollgate/engine/workspace"
 	"tollgate/server"
+	"tollgate/server/form"
 )
 
 // pageOf reads ?limit= and &cursor=; a cursor is the id of the last record of the page before.
@@ -15,14 +16,14 @@ func pageOf(x *server.Exchange, mark string) (p state.Page, wrong *server.Fault)
 	if args.Has("limit") {
 		n, ok := server.WholeNumber(string(args.Peek("limit")), 1, 100)
 		if !ok {
-			return p, badField("invalid_field", "limit")
+			return p, wrongField(form.Outside(1, 100).Of("limit"))
 		}
 		p.Limit = int(n)
 	}
 	if cursor := string(args.Peek("cursor")); cursor != "" {
 		var ok bool
 		if p.After, ok = parseID(mark, cursor); !ok {
-			return p, badField("invalid_field", "cursor")
+			return p, wrongField(form.NotCursor.Of("cursor"))
 		}
 	}
 	return p, nil

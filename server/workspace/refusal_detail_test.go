@@ -82,12 +82,19 @@ func TestRefusalsNameTheField(t *testing.T) {
 	long := strings.Repeat("é", 2001)
 	flow, issue := "/v1/flows/"+ids["flow"], "/v1/issues/"+ids["iss"]
 	wants := map[string]string{ // what a person reads
-		"POST /v1/signup {}": "label must be a text of 1 to 80 characters.",
-		"POST /v1/flows " + verified(`"url":"https://a.example/","status":"200","contains":"x"`): "verification.status must be a whole number from 100 to 599.",
-		"POST /v1/billing/pause {}":     "paused must be true or false.",
-		"POST /v1/purchases {}":         "runs is required.",
-		`POST /v1/purchases {"runs":0}`: "runs must be a whole number from 1 to 10.",
-		`POST /v1/signup {"label":" "}`: "label must be a text of 1 to 80 characters that is not blank.",
+		"POST /v1/signup {}":                                                                     "label is required.",
+		`POST /v1/signup {"label":" "}`:                                                          "label must not be blank.",
+		`POST /v1/signup {"label":"` + long[:162] + `"}`:                                         "label must have at most 80 characters.",
+		"POST /v1/flows " + replaced(`"Sign up"`, `5`):                                           "name must be a string, not a number.",
+		"POST /v1/flows " + replaced(`"Sign up"`, `null`):                                        "name must not be null.",
+		"POST /v1/flows " + replaced(`"Sign up"`, `""`):                                          "name must not be empty.",
+		"POST /v1/flows " + verified(`"url":"https://a.example/","status":"200","contains":"x"`): "verification.status must be a number, not a string.",
+		"POST /v1/flows " + verified(`"url":"https://a.example/","status":200.5,"contains":"x"`): "verification.status must be a whole number from 100 to 599.",
+		"POST /v1/billing/pause {}":                                                              "paused is required.",
+		`POST /v1/billing/pause {"paused":"true"}`:                                               "paused must be a boolean, not a string.",
+		"POST /v1/purchases {}":                                                                  "runs is required.",
+		`POST /v1/purchases {"runs":0}`:                                                          "runs must be a whole number from 1 to 10.",
+		"GET /v1/runs?limit=101 ":                                                                "limit must be a whole number from 1 to 100.",
 	}
 	for _, row := range []struct{ method, path, body, code, field string }{
 		{"POST", "/v1/signup", `{}`, "invalid_field", "label"},

@@ -6,6 +6,7 @@ import (
 
 	state "tollgate/engine/workspace"
 	"tollgate/server"
+	"tollgate/server/form"
 )
 
 const (
@@ -53,7 +54,7 @@ func (b *base) search(x *server.Exchange) *server.Fault {
 	if args.Has("limit") {
 		n, ok := server.WholeNumber(string(args.Peek("limit")), 1, 100)
 		if !ok {
-			return badField("invalid_field", "limit")
+			return wrongField(form.Outside(1, 100).Of("limit"))
 		}
 		limit = int(n)
 	}

@@ -8,6 +8,7 @@ import (
 	"tollgate/engine/wire"
 	state "tollgate/engine/workspace"
 	"tollgate/server"
+	"tollgate/server/form"
 )
 
 // sessionRoutes are about who is signed in, and what only they do.
@@ -102,6 +103,14 @@ func (m *Members) chooseWorkspace(x *server.Exchange) *server.Fault {
 	return m.getSession(x)
 }
 
+// CheckLabel says what is wrong with the name of a workspace; nil is nothing.
+func CheckLabel(label string) *server.Fault {
+	if wrong, ok := checkVisible(label, 1, maxLabel); !ok {
+		return wrongField(wrong.Of("label"))
+	}
+	return nil
+}
+
 func (m *Members) openWorkspace(x *server.Exchange) *server.Fault {
 	b := open(x, false)
 	c := &state.OpenWorkspace{
@@ -143,7 +152,9 @@ func (m *Members) answerLink(x *server.Exchange, id [16]byte) *server.Fault {
 	answer, known := map[string]state.LinkStatus{
 		"approve": state.LinkApproved, "decline": state.LinkDeclined, "remove": state.LinkRemoved,
 	}[b.text("answer", 1, 20)]
-	b.refuse(!known, "invalid_field", "answer")
+	if !known {
+		b.mistake("answer", form.NotAllowed("approve", "decline", "remove"))
+	}
 	c := &state.AnswerLink{
 		Person: tenant(x).Person, ID: id, Answer: answer, Workspace: m.chosen(x, b),
 	}

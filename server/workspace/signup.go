@@ -8,6 +8,7 @@ import (
 	"tollgate/engine/wire"
 	state "tollgate/engine/workspace"
 	"tollgate/server"
+	"tollgate/server/form"
 )
 
 // Longest texts, in characters.
@@ -147,7 +148,9 @@ func (m *Members) finishLocal(x *server.Exchange, id [16]byte) *server.Fault {
 		"passed": state.OutcomePassed, "blocked": state.OutcomeBlocked,
 		"inconclusive": state.OutcomeInconclusive,
 	}[b.text("outcome", 1, 20)]
-	b.refuse(!known, "invalid_field", "outcome")
+	if !known {
+		b.mistake("outcome", form.NotAllowed("passed", "blocked", "inconclusive"))
+	}
 	fault := b.close()
 	if fault == nil {
 		fault = m.do(x, state.KindFinishLocalRun,

@@ -5,6 +5,7 @@ import (
 	state "tollgate/engine/workspace"
 	"tollgate/server"
 	"tollgate/server/admin"
+	"tollgate/server/form"
 )
 
 // What operators see of workspaces. The admin API's document is OpenAPI 3.0: what is not there is
@@ -77,8 +78,7 @@ func orderOf(p *state.PurchaseView) orderAnswer {
 func leaf(x *server.Exchange, mark string) (p state.Page, fault *server.Fault) {
 	p, wrong := pageOf(x, mark)
 	if wrong != nil {
-		fault = server.FieldFault(fieldOf(wrong), server.FieldFormat,
-			"is wrong: limit is 1 to 100, cursor a nextCursor")
+		fault = server.FieldsFault(wrong.Fields)
 	}
 	return p, fault
 }
@@ -103,7 +103,7 @@ func (o *Operator) listTenants(x *server.Exchange) *server.Fault {
 	}
 	unclaimed := string(x.Ctx.QueryArgs().Peek("unclaimed"))
 	if unclaimed != "" && unclaimed != "true" && unclaimed != "false" {
-		return server.FieldFault("unclaimed", server.FieldNotAllowed, "must be true or false")
+		return form.NotAllowed("true", "false").Fault("unclaimed")
 	}
 	find := string(x.Ctx.QueryArgs().Peek("find"))
 	views, more := []state.TenantView{}, false

@@ -2,8 +2,6 @@ package owner
 
 import (
 	"crypto/rand"
-	"strings"
-	"unicode"
 
 	"github.com/gofrs/uuid/v5"
 
@@ -57,17 +55,12 @@ func (v *visit) choose(id [16]byte) *server.Fault {
 // flow is the workspace's that the pages show, or the person's.
 func (v *visit) flow() fair.Flow { return api.FlowOf(v.who.Workspace, v.who.Person) }
 
-// maxLabel is the length of a workspace's name, in characters.
-const maxLabel = 80
-
 // openWorkspace makes a workspace that is the person's from the start. The same form again is the
 // same workspace.
 func openWorkspace(v *visit) {
 	label := v.typed("label")
-	if n := len([]rune(label)); n > maxLabel || !api.Visible(label) ||
-		strings.IndexFunc(label, unicode.IsControl) >= 0 {
-		v.problem(server.NewFault(400, "invalid_field",
-			"A workspace has a name of 1 to 80 characters").With("Nothing was made."))
+	if fault := api.CheckLabel(label); fault != nil {
+		v.problem(fault.With("Nothing was made."))
 		showYou(v)
 		return
 	}

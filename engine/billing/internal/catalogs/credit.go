@@ -6,6 +6,7 @@ import (
 
 	"tollgate/engine/credit"
 	"tollgate/engine/decimal"
+	"tollgate/engine/schema"
 )
 
 // Bounds of credits.
@@ -92,13 +93,13 @@ func normalisedAllocations(d *PlanDocument) []CreditAllocationDocument {
 func (p *problems) credits(place string, d *CreditsDocument) {
 	p.text(place+".pool", d.Pool, 0, MaxNameCharacters)
 	p.amount(place+".weight", d.Weight)
-	p.when(d.Pool == "" && !d.Weight.IsZero(), place+".pool", "is required")
+	p.when(d.Pool == "" && !d.Weight.IsZero(), place+".pool", schema.Required)
 }
 
 // allocations validates what a plan grants.
 func (p *problems) allocations(place string, d *PlanDocument) {
 	if len(d.CreditAllocations) > maxAllocations {
-		p.add(place, "must have at most %d items", maxAllocations)
+		p.add(place, "%s", schema.TooMany(maxAllocations))
 		return
 	}
 	pools := map[string]bool{}

@@ -3,12 +3,10 @@ package catalogs
 import (
 	"fmt"
 	"slices"
-	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"tollgate/engine/decimal"
 	"tollgate/engine/price"
+	"tollgate/engine/schema"
 )
 
 // Bounds of a catalog document.
@@ -42,7 +40,7 @@ func (c *Catalog) problems(doc *CatalogDocument, r Revision) *problems {
 	return p
 }
 
-// problems collects the mistakes of a document. They are worded as those of other requests are.
+// problems collects the mistakes of a document, worded as those of other requests.
 type problems struct {
 	c       *Catalog
 	found   []CatalogProblem
@@ -70,11 +68,11 @@ func (p *problems) when(is bool, place, format string, args ...any) {
 
 func (p *problems) document(doc *CatalogDocument, r Revision) {
 	if len(doc.Features) > maxDocumentFeatures {
-		p.add("features", "must have at most %d items in one document", maxDocumentFeatures)
+		p.add("features", "%s in one document", schema.TooMany(maxDocumentFeatures))
 		return
 	}
 	if len(doc.Plans) > maxDocumentPlans {
-		p.add("plans", "must have at most %d items in one document", maxDocumentPlans)
+		p.add("plans", "%s in one document", schema.TooMany(maxDocumentPlans))
 		return
 	}
 	p.when(r.Minted && len(r.FeatureIDs) != 16*len(doc.Features), "features",
@@ -102,7 +100,7 @@ func (p *problems) feature(place string, d *FeatureDocument) {
 	p.features[d.Key] = true
 	p.amount(place+".costPerUnit", d.CostPerUnit)
 	if len(d.Labels) > maxLabels {
-		p.add(place+".labels", "must have at most %d items", maxLabels)
+		p.add(place+".labels", "%s", schema.TooMany(maxLabels))
 		return
 	}
 	for i, label := range d.Labels {
@@ -153,7 +151,7 @@ func (p *problems) plan(place string, d *PlanDocument) {
 	p.when(len(d.Metadata) > MaxMetadataBytes, place+".metadata", "must have at most %d bytes",
 		MaxMetadataBytes)
 	if len(d.Features) > maxPlanFeatures {
-		p.add(place+".features", "must have at most %d items", maxPlanFeatures)
+		p.add(place+".features", "%s", schema.TooMany(maxPlanFeatures))
 		return
 	}
 	keys := map[string]bool{}
@@ -196,7 +194,7 @@ func (p *problems) pricing(place string, f *PlanFeatureDocument) {
 func (p *problems) thresholds(place string, d *PricingDocument) {
 	switch {
 	case len(d.Thresholds) > maxThresholds:
-		p.add(place, "must have at most %d items", maxThresholds)
+		p.add(place, "%s", schema.TooMany(maxThresholds))
 	case len(d.Thresholds) > 0 && d.MaxUsage.Sign() <= 0:
 		p.add(place, "need a maxUsage above 0")
 	}
@@ -212,31 +210,28 @@ func (p *problems) thresholds(place string, d *PricingDocument) {
 
 // text checks a text's length in characters, and that it holds no control characters.
 func (p *problems) text(place, text string, least, most int) {
-	n := utf8.RuneCountInString(text)
-	switch {
-	case !utf8.ValidString(text):
-		p.add(place, "must be UTF-8")
-	case n < least && n == 0:
-		p.add(place, "is required")
-	case n > most:
-		p.add(place, "must have at most %d characters", most)
-	case strings.ContainsFunc(text, unicode.IsControl):
-		p.add(place, "must not have control characters")
+	switch wrong := schema.CheckText(text, least, most); wrong {
+	case "":
+	case schema.Empty:
+		p.add(place, schema.Required)
+	default:
+		p.add(place, "%s", wrong)
 	}
 }
 
 // word checks that a value is one of a list.
 func (p *problems) word(place, value string, allowed ...string) bool {
 	known := slices.Contains(allowed, value)
-	last := len(allowed) - 1
-	p.when(!known, place, "must be %s or %s", strings.Join(allowed[:last], ", "), allowed[last])
+	if !known {
+		p.add(place, "%s", schema.NotAllowed(allowed...))
+	}
 	return known
 }
 
 // amount checks that a number is neither negative nor out of range.
 func (p *problems) amount(place string, d decimal.Decimal) {
 	if d.Sign() < 0 {
-		p.add(place, "must not be negative")
+		p.add(place, schema.Negative)
 	} else if !d.InRange() {
 		p.add(place, "is out of range")
 	}

@@ -1,10 +1,7 @@
 package rows
 
 import (
-	"strings"
-	"unicode"
-	"unicode/utf8"
-
+	"tollgate/engine/schema"
 	"tollgate/engine/wire"
 )
 
@@ -15,9 +12,7 @@ func DecodeText(data string, v wire.Fielder) {
 	}
 }
 
-// Plain reports whether a text has least to most characters and no control characters.
+// Plain reports whether a text has least (0 or 1) to most characters and no control characters.
 func Plain(text string, least, most int) bool {
-	n := utf8.RuneCountInString(text)
-	return n >= least && n <= most && utf8.ValidString(text) &&
-		!strings.ContainsFunc(text, unicode.IsControl)
+	return schema.CheckText(text, least, most) == ""
 }
