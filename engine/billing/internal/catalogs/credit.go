@@ -114,9 +114,9 @@ func (p *problems) allocations(place string, d *PlanDocument) {
 		p.amount(at+".amount", a.Amount)
 		p.when(a.Amount.IsZero(), at+".amount", "must not be 0")
 		p.when(a.Priority < -MaxCreditPriority || a.Priority > MaxCreditPriority, at+".priority",
-			"must be -%d to %d", MaxCreditPriority, MaxCreditPriority)
+			"%s", schema.Outside(-MaxCreditPriority, MaxCreditPriority))
 		p.when(a.ExpiresAfterDays > maxExpiryDays, at+".expiresAfterDays",
-			"must be at most %d", maxExpiryDays)
+			"%s", schema.Outside(0, maxExpiryDays))
 		_, known = credit.PolicyOf(a.RolloverPolicy)
 		p.when(!known, at+".rolloverPolicy", "must be NONE, FULL or CAPPED")
 		p.amount(at+".lowBalance", a.LowBalance)

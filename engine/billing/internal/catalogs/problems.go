@@ -145,7 +145,7 @@ func (p *problems) plan(place string, d *PlanDocument) {
 	_, known := decimal.MinorUnits(d.Currency)
 	p.when(!known, place+".currency", "%q is not an ISO 4217 code", d.Currency)
 	p.when(d.IntervalMonths < 1 || d.IntervalMonths > maxIntervalMonths, place+".intervalMonths",
-		"must be 1 to %d", maxIntervalMonths)
+		"%s", schema.Outside(1, maxIntervalMonths))
 	p.word(place+".billingTiming", d.BillingTiming, TimingInAdvance, TimingInArrears)
 	p.word(place+".status", d.Status, PlanActive, planArchived, planDraft)
 	p.when(len(d.Metadata) > MaxMetadataBytes, place+".metadata", "must have at most %d bytes",
