@@ -350,7 +350,8 @@ func appendBond(promise time.Duration) []byte {
 	return binary.AppendUvarint([]byte{bondMark}, uint64(promise))
 }
 
-// parseBond is the promise that a request asks for; longest if it names none, or one out of bounds.
+// parseBond is the promise that a request asks for. One that does not arrive whole is taken as the
+// longest: a lease may rest on it.
 func parseBond(said []byte, longest time.Duration) time.Duration {
 	if len(said) < 2 || said[0] != bondMark {
 		return longest

@@ -135,7 +135,7 @@ func TestARecordInFlightAcrossADemotion(t *testing.T) {
 	early, stale := probe("d"), &idempotency.Verdict{Through: 1}
 	l.DoPayload(billing.KindDemoteKeys, demotion(2).Payload)
 	require.Equal(t, idempotency.Span{Memory: 2, Next: 3}, m.KeySpan())
-	for name, v := range map[string]*idempotency.Verdict{"of an older build": nil, "too old": stale} {
+	for name, v := range map[string]*idempotency.Verdict{"none": nil, "too old": stale} {
 		before := m.Stats().UsageEvents
 		require.Equal(t, "key_unproven", send(usage("a", 1, 9), v), name)
 		require.Equal(t, "key_unproven", send(usage("new", 1, 9), v), name)

@@ -179,7 +179,7 @@ func (b *blocks) begin(sn *Snapshot) {
 	listed := uint32(0)
 	for _, t := range sn.store.tables {
 		if t.fixedLen() == 0 {
-			continue // older builds without the table accept the snapshot
+			continue // a build that does not know the table yet takes the snapshot
 		}
 		b.buf = binary.LittleEndian.AppendUint16(b.buf, t.number())
 		b.buf = binary.LittleEndian.AppendUint32(b.buf, t.fixedLen())

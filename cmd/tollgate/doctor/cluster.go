@@ -97,7 +97,7 @@ func (c *chart) witness(w Witness, all []Witness, now time.Time) {
 	c.progress(w.Status, all)
 	if w.Vitals == nil {
 		c.warn(checkAnswers, fmt.Sprintf("it does not say how it is itself: %s", w.Refused),
-			cmp.Or(w.Remedy, "upgrade it: builds before this command do not know the question"))
+			cmp.Or(w.Remedy, "see what its log says"))
 		return
 	}
 	c.machine(w.Vitals, now)
@@ -292,7 +292,7 @@ func (c *chart) builds(all []Witness) {
 		if w.Vitals != nil {
 			said[w.Vitals.Build] = append(said[w.Vitals.Build], w.Node)
 		} else if w.Status != nil {
-			said["an older build"] = append(said["an older build"], w.Node)
+			said["unknown"] = append(said["unknown"], w.Node)
 		}
 	}
 	switch len(said) {

@@ -40,7 +40,7 @@ func well() []doctor.Witness {
 					Syncs: 32, SyncMedianUS: 800, SyncLongestUS: 2000,
 				},
 				Memory:       doctor.Memory{LimitBytes: 6 << 30, MachineBytes: 8 << 30, UsedBytes: 1 << 30},
-				Keys:         doctor.Keys{Held: 1000, Limit: 100_000},
+				Keys:         doctor.Keys{Held: 1000, Limit: 100_000, MemoryLimit: 1_000_000},
 				Reservations: doctor.Reservations{Kept: 1000, Limit: 100_000},
 				Certificates: []doctor.Certificate{{
 					Use: doctor.UsePeers, File: id + ".pem", From: now.AddDate(-1, 0, 0),
@@ -188,10 +188,10 @@ var worsening = []worse{
 		"another build", third(func(v *doctor.Vitals) { v.Build = "v2" }),
 		[]string{"warn cluster versions: v1 (node1, node2), v2 (node3)"},
 	},
-	{"an older build", func(all []doctor.Witness) {
+	{"a node that does not say its build", func(all []doctor.Witness) {
 		all[2].Vitals, all[2].Refused = nil, errors.New("404 Not Found")
 	}, []string{
-		"warn cluster versions: an older build (node3)", "warn node3 answers: 404 Not Found",
+		"warn cluster versions: unknown (node3)", "warn node3 answers: 404 Not Found",
 	}},
 	{
 		"another setting", third(func(v *doctor.Vitals) { v.Shared["limits.keyRetention"] = "1h" }),
@@ -247,12 +247,6 @@ var worsening = []worse{
 	{
 		"reservations are spent", third(func(v *doctor.Vitals) { v.Reservations.Kept = 80_001 }),
 		[]string{"warn node3 reservations: 80001 of 100000"},
-	},
-	{
-		"a build that knows no figures of them", third(func(v *doctor.Vitals) {
-			v.Reservations = doctor.Reservations{}
-		}),
-		nil,
 	},
 	{
 		"keys are in no file", third(func(v *doctor.Vitals) {

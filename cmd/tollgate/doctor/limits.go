@@ -66,7 +66,7 @@ func (c *chart) keys(k Keys) {
 		c.warn(check, says+"; files of older ones cannot be made here"+because(k.Problem),
 			"see to that, before keys leave memory that this node has in no file: OPERATIONS.md, "+
 				"TollgateKeyFilesFail")
-	case k.MemoryLimit > 0 && inMemory > k.MemoryLimit/100*fullKeyMemory:
+	case inMemory > k.MemoryLimit/100*fullKeyMemory:
 		c.warn(check, fmt.Sprintf("%s; %d are in memory, of %d at most: beyond that events are refused",
 			says, inMemory, k.MemoryLimit), "see whose files are behind, in heldUpBy of `tollgate cluster "+
 			"status --json` on the leader: OPERATIONS.md, TollgateKeysStayInMemory")
@@ -79,9 +79,6 @@ func (c *chart) keys(k Keys) {
 }
 
 func (c *chart) reservations(r Reservations) {
-	if r.Limit == 0 {
-		return // a node of an earlier build
-	}
 	const check = "reservations"
 	says := fmt.Sprintf("%d of %d reservations that fit, closed ones included", r.Kept, r.Limit)
 	if r.Kept > r.Limit/100*fullReservations {

@@ -54,17 +54,15 @@ type Memory struct {
 	UsedBytes    uint64 `json:"usedBytes"`
 }
 
-// Reservations are how many are kept, open and closed, and how many fit their budget; a Limit of 0
-// is no figure.
+// Reservations are how many are kept, open and closed, and how many fit their budget.
 type Reservations struct {
 	Kept  uint64 `json:"kept"`
 	Limit uint64 `json:"limit"`
 }
 
 // Keys are the idempotency keys held, and how many fit their budget; OnDisk of them have left
-// memory, where the filters of their files take FilterBytes. At most MemoryLimit may be in memory;
-// 0 where a build does not say. Uncovered are in no file of this node yet, and Problem is why its
-// files cannot be made.
+// memory, where the filters of their files take FilterBytes. At most MemoryLimit may be in memory.
+// Uncovered are in no file of this node yet, and Problem is why its files cannot be made.
 type Keys struct {
 	Held        uint64 `json:"held"`
 	Limit       uint64 `json:"limit"`
