@@ -5,11 +5,19 @@ import (
 	"context"
 	"encoding/json"
 	"flag"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -66,9 +74,9 @@ func (s statement) apply(t *testing.T, folder string) {
 
 // TestAFieldTakesThreeStatements carries out CONTRIBUTING's example in a copy of the tree: what it
 // states by hand and what is generated from it bring the field into the API's requests, answers and
-// document, the client, the command line and the console. With -build, tests of these packages
-// prove it, which takes minutes. They are built over this tree, so that what is the same is not
-// built again.
+// document, the client, the command line and the console. What it reaches of the server is
+// type-checked. With -build, tests of these packages prove what it does, which takes minutes. They are
+// built over this tree, so that what is the same is not built again.
 func TestAFieldTakesThreeStatements(t *testing.T) {
 	statements := example(t)
 	folder := t.TempDir()
@@ -128,6 +136,7 @@ func TestAFieldTakesThreeStatements(t *testing.T) {
 		require.Contains(t, string(generated), want.text)
 	}
 	require.Equal(t, len(statements)+3, changed, "files that the statements and the generator change")
+	typeCheck(t, overlay.Replace)
 	if !*build {
 		return
 	}
@@ -146,6 +155,72 @@ func TestAFieldTakesThreeStatements(t *testing.T) {
 	out, err := command.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.Equal(t, 3, bytes.Count(out, []byte("--- PASS: TestPurchaseOrder")), "%s", out)
+}
+
+// typeCheck is the half of a compiler that finds mistakes. It checks the packages of the server in which
+// a file is replaced, and those that import them; the others are imported as they are compiled.
+func typeCheck(t *testing.T, replaced map[string]string) {
+	t.Helper()
+	command := exec.Command("go", "list", "-deps", "-export",
+		"-json=ImportPath,Dir,Export,GoFiles,Imports", "./cmd/tollgate")
+	command.Dir = root
+	out, err := command.Output()
+	require.NoError(t, err)
+	exported := map[string]string{}
+	set := token.NewFileSet()
+	im := overlaid{checked: map[string]*types.Package{}, compiled: importer.ForCompiler(set, "gc",
+		func(path string) (io.ReadCloser, error) { return os.Open(exported[path]) })}
+	used := 0
+	for d := json.NewDecoder(bytes.NewReader(out)); ; { // each after what it imports
+		var p struct {
+			ImportPath, Dir, Export string
+			GoFiles, Imports        []string
+		}
+		if err := d.Decode(&p); err == io.EOF {
+			break
+		} else {
+			require.NoError(t, err)
+		}
+		exported[p.ImportPath] = p.Export
+		reached := slices.ContainsFunc(p.Imports, func(path string) bool { return im.checked[path] != nil })
+		paths := make([]string, 0, len(p.GoFiles))
+		for _, name := range p.GoFiles {
+			path := filepath.Join(p.Dir, name)
+			if by := replaced[path]; by != "" {
+				path, reached = by, true
+				used++
+			}
+			paths = append(paths, path)
+		}
+		if !reached {
+			continue
+		}
+		var files []*ast.File
+		for _, path := range paths {
+			file, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)
+			require.NoError(t, err)
+			files = append(files, file)
+		}
+		config := types.Config{Importer: im, Sizes: types.SizesFor("gc", runtime.GOARCH)}
+		im.checked[p.ImportPath], err = config.Check(p.ImportPath, set, files, nil)
+		require.NoError(t, err)
+	}
+	require.Len(t, replaced, used, "all are of the server")
+	require.NotNil(t, im.checked["tollgate/cmd/tollgate"], "it reaches the program")
+}
+
+// overlaid imports packages as they were checked, and all others as they are compiled.
+type overlaid struct {
+	checked  map[string]*types.Package
+	compiled types.Importer
+}
+
+// Import returns a package's types.
+func (o overlaid) Import(path string) (*types.Package, error) {
+	if p := o.checked[path]; p != nil {
+		return p, nil
+	}
+	return o.compiled.Import(path)
 }
 
 // sources are the Go files of a tree that the generator reads or writes.
