@@ -85,6 +85,9 @@ var (
 	kitNeeds = append([]string{"engine", "engine/decimal", "engine/fair", "engine/schema", "engine/uuid"}, kit...)
 )
 
+// apis are the packages of the three HTTP APIs.
+var apis = []string{"server/admin", "server/client", "server/workspace"}
+
 // TestEveryModuleIsTested: what the main module does not need has a module of its own, which `make test`
 // covers.
 func TestEveryModuleIsTested(t *testing.T) {
@@ -171,6 +174,9 @@ func forbidden(s source, path string) string {
 	case within(s.folder, "cmd/tollgate/daemon") && !s.test &&
 		within(path, "cmd/tollgate/cli", "cmd/tollgate/local", "cmd/tollgate/dev"):
 		return "a node knows nothing of commands"
+	case !s.test && slices.Contains(apis, path) && within(s.folder, "server") &&
+		!within(s.folder, "server/console"):
+		return "no API imports another; of the server, pages alone call one"
 	case !s.test && slices.Contains(kit, s.folder) && !slices.Contains(kitNeeds, path):
 		return "the HTTP kit knows no domain"
 	}

@@ -22,7 +22,7 @@ import (
 	"tollgate/engine/journal"
 	"tollgate/engine/rollup"
 	"tollgate/server"
-	"tollgate/server/client"
+	"tollgate/server/audit"
 	"tollgate/server/link"
 	"tollgate/server/outbox"
 	"tollgate/server/payments"
@@ -81,7 +81,7 @@ type Config struct {
 	// Metrics is served at /metrics; made by NewMetrics.
 	Metrics *Metrics
 	// Audits is the client API's audit recorder, for metrics; may be nil.
-	Audits func() client.AuditStats
+	Audits func() audit.Stats
 	Sources
 	// Links signs links to the customer portal; nil makes none.
 	Links *link.Signer
@@ -94,7 +94,7 @@ type Config struct {
 	// before (0: all): at most limit, looking at no more than scan acts; next is where the next
 	// page begins, 0 when there is none. It is not ok when this node cannot tell, unless the list
 	// may be stale. nil lists none.
-	Acts func(before uint32, limit, scan int, stale bool) (list []Act, next uint32, ok bool)
+	Acts func(before uint32, limit, scan int, stale bool) (list []audit.Act, next uint32, ok bool)
 	// Payments seals and checks the settings of payment providers; nil refuses them.
 	Payments *payments.Service
 	// Outbox checks webhook endpoints and makes their secrets; nil makes none.

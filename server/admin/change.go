@@ -11,6 +11,7 @@ import (
 	"tollgate/engine/billing"
 	"tollgate/engine/uuid"
 	"tollgate/server"
+	"tollgate/server/audit"
 	"tollgate/server/form"
 )
 
@@ -26,14 +27,6 @@ const (
 	// maxChangeCursor is the length of two numbers with a point between them.
 	maxChangeCursor = 31
 )
-
-// Act is what an operator did for the owner of a workspace. Its group of the log keeps it.
-type Act struct {
-	// Change has the number among the acts; it names no account.
-	Change billing.ChangeView
-	// Workspace is the id of the workspace.
-	Workspace string
-}
 
 // changeCursor is where a page of changes begins: below a change of the billing group and below an
 // act. 0 is from the newest on, 1 is none.
@@ -84,11 +77,11 @@ func (a *accounts) listChanges(x *server.Exchange) *server.Fault {
 		if err != nil {
 			return a.journalFailed(x, err)
 		}
-		var acts []Act
+		var acts []audit.Act
 		nextAct, ok := uint32(0), true
 		if !f.ofAccount() {
 			acts, nextAct, ok = a.acts(from.act, limit, server.OwnMemory(x))
-			acts = slices.DeleteFunc(acts, func(act Act) bool { return !f.takes(&act.Change) })
+			acts = slices.DeleteFunc(acts, func(act audit.Act) bool { return !f.takes(&act.Change) })
 		}
 		if !ok {
 			return server.FaultConsistency
@@ -215,7 +208,9 @@ func (f *changeFilter) takes(c *billing.ChangeView) bool {
 
 // acts are a page of what operators did for owners of workspaces, which may be stale; not ok where
 // this node cannot tell.
-func (a *accounts) acts(before uint32, limit int, stale bool) (list []Act, next uint32, ok bool) {
+func (a *accounts) acts(before uint32, limit int, stale bool) (
+	list []audit.Act, next uint32, ok bool,
+) {
 	if a.operatorActs == nil || before == 1 {
 		return nil, 0, true
 	}
@@ -225,11 +220,11 @@ func (a *accounts) acts(before uint32, limit int, stale bool) (list []Act, next 
 // newestFirst joins two lists that are newest first, at most limit of them, and says below which of
 // each the next page begins; 0 of a list of which none was taken.
 func newestFirst(
-	changes []billing.ChangeView, acts []Act, limit int,
-) (list []Act, to changeCursor) {
+	changes []billing.ChangeView, acts []audit.Act, limit int,
+) (list []audit.Act, to changeCursor) {
 	for len(list) < limit && (len(changes) > 0 || len(acts) > 0) {
 		if len(acts) == 0 || len(changes) > 0 && changes[0].At >= acts[0].Change.At {
-			list, to.change = append(list, Act{Change: changes[0]}), changes[0].Number
+			list, to.change = append(list, audit.Act{Change: changes[0]}), changes[0].Number
 			changes = changes[1:]
 			continue
 		}
@@ -242,7 +237,7 @@ func newestFirst(
 // after completes where the next page begins: where a list was taken whole, behind all that was
 // looked at for it, and where nothing of it was taken, where this page began.
 func (c changeCursor) after(
-	from changeCursor, changes []billing.ChangeView, acts []Act, looked changeCursor,
+	from changeCursor, changes []billing.ChangeView, acts []audit.Act, looked changeCursor,
 ) changeCursor {
 	switch n := len(changes); {
 	case n == 0 || c.change == changes[n-1].Number:
@@ -259,7 +254,7 @@ func (c changeCursor) after(
 	return c
 }
 
-func writeChange(data *server.JSON, act *Act) {
+func writeChange(data *server.JSON, act *audit.Act) {
 	c := &act.Change
 	data.Open('{')
 	data.Uint("number", c.Number)

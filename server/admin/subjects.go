@@ -7,6 +7,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"tollgate/server/audit"
 	"tollgate/server/outbox"
 	"tollgate/server/payments"
 	"tollgate/server/vault"
@@ -17,7 +18,8 @@ type accounts struct {
 	*base
 	vault *vault.Vault // derives API keys that are made with an Idempotency-Key
 	// operatorActs lists what operators did for owners of workspaces; see Config.Acts.
-	operatorActs func(before uint32, limit, scan int, stale bool) (list []Act, next uint32, ok bool)
+	operatorActs func(before uint32, limit, scan int, stale bool) (
+		list []audit.Act, next uint32, ok bool)
 }
 
 // catalogs are the rows about catalogs: as applied, with their mistakes, and what one would change.

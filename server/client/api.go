@@ -20,6 +20,7 @@ import (
 	"tollgate/engine/journal"
 	"tollgate/engine/rollup"
 	"tollgate/server"
+	"tollgate/server/audit"
 	"tollgate/server/link"
 	"tollgate/server/payments"
 	"tollgate/server/search"
@@ -167,8 +168,11 @@ func New(c Config) (*API, error) {
 	if err != nil {
 		return nil, err
 	}
-	if a.audits, err = openRecorder(&c); err != nil {
-		return nil, err
+	if a.audits, err = audit.Open(audit.Options{
+		Proposer: c.Proposer, Dir: c.SpoolDir, Bytes: c.SpoolBytes, Origin: c.NodeID,
+		Boot: uint64(c.Now().UnixNano()), Committed: c.AuditMode == AuditCommitted, Log: c.Log,
+	}); err != nil {
+		return nil, fmt.Errorf("client: %w", err)
 	}
 	if c.NoteKeys {
 		a.uses = countKeyUses(c.Proposer, c.Log)
@@ -203,7 +207,7 @@ func (a *API) Table() *server.Table { return a.table }
 func (a *API) Handler() fasthttp.RequestHandler { return a.table.Serve }
 
 // AuditStats says how the audit recorder is doing, for metrics.
-func (a *API) AuditStats() AuditStats { return a.audits.stats() }
+func (a *API) AuditStats() audit.Stats { return a.audits.Stats() }
 
 // Close records what was checked, into the log or the spool, and how often keys were used, and
 // stops. Requests must have ended.

@@ -9,6 +9,7 @@ import (
 	"tollgate/engine/billing"
 	"tollgate/engine/wire"
 	"tollgate/server"
+	"tollgate/server/audit"
 	"tollgate/server/billinglog"
 	"tollgate/server/billingview"
 	"tollgate/server/payments"
@@ -19,7 +20,7 @@ type base struct {
 	machine  *billing.Machine
 	proposer server.Proposer
 	reader   server.Reader
-	audits   *recorder
+	audits   *audit.Recorder
 	now      func() time.Time
 	log      *slog.Logger
 

@@ -92,7 +92,7 @@ func (a *API) check(x *server.Exchange, c *checking) *server.Fault {
 	if stale {
 		server.NoteStaleness(x, a.reader)
 	}
-	if fault := a.audits.record(c.event(), deadline, stale); fault != nil {
+	if fault := a.audits.Record(c.event(), deadline, stale); fault != nil {
 		return fault
 	}
 	c.answer(x.Begin())

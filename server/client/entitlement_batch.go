@@ -8,6 +8,7 @@ import (
 
 	"tollgate/engine/billing"
 	"tollgate/server"
+	"tollgate/server/audit"
 	"tollgate/server/scan"
 )
 
@@ -166,14 +167,14 @@ func (a *API) decideBatch(b *checkBatch, stale bool, deadline time.Time) bool {
 // auditBatch hands the audit events over, and waits for each block where blocks must be committed.
 // Where it fails midway, checks are recorded that were not answered, as with a single one.
 func (a *API) auditBatch(b *checkBatch, stale bool, deadline time.Time) *server.Fault {
-	var last *verdict
+	var last *audit.Verdict
 	for i, c := range b.items {
 		if i%stride == stride-1 {
 			runtime.Gosched()
 		}
-		v, fault := a.audits.add(c.event(), deadline)
+		v, fault := a.audits.Add(c.event(), deadline)
 		if fault == nil && last != nil && v != last {
-			fault = awaitCommit(last, deadline, stale)
+			fault = last.Await(deadline, stale)
 		}
 		if fault != nil {
 			return fault
@@ -183,5 +184,5 @@ func (a *API) auditBatch(b *checkBatch, stale bool, deadline time.Time) *server.
 	if last == nil {
 		return nil
 	}
-	return awaitCommit(last, deadline, stale)
+	return last.Await(deadline, stale)
 }

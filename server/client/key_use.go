@@ -71,7 +71,10 @@ func (u *keyUses) request(env uint32, key [16]byte, never bool) {
 	if !never {
 		u.known().of(key).add(env, key, 1, 0)
 	} else if u.unknown().of(key).add(env, key, 1, 0) {
-		signal(u.first)
+		select {
+		case u.first <- struct{}{}:
+		default:
+		}
 	}
 }
 

@@ -4,7 +4,7 @@ import (
 	"tollgate/engine/billing"
 	state "tollgate/engine/workspace"
 	"tollgate/server"
-	"tollgate/server/admin"
+	"tollgate/server/audit"
 	"tollgate/server/form"
 )
 
@@ -174,7 +174,7 @@ type actsAnswer struct {
 
 // Acts lists what operators did for owners, for the record of changes; see admin.Config.
 func (o *Operator) Acts(before uint32, limit, scan int, stale bool) (
-	list []admin.Act, next uint32, ok bool,
+	list []audit.Act, next uint32, ok bool,
 ) {
 	if !stale && !o.fresh() {
 		return nil, 0, false
@@ -182,7 +182,7 @@ func (o *Operator) Acts(before uint32, limit, scan int, stale bool) (
 	views, next := o.machine.OperatorActs(before, limit, scan)
 	for i := range views {
 		v := &views[i]
-		act := admin.Act{
+		act := audit.Act{
 			Workspace: idText(markWorkspace, v.Workspace),
 			Change: billing.ChangeView{
 				Number: uint64(v.Number), At: v.At, Actor: v.Actor, Action: "workspace." + v.Action,

@@ -1,4 +1,6 @@
-package client
+// Package audit brings every answered check into the log, for the client API, and states what the
+// record of changes shows of an operator's act. See "Life of a check" in server/DESIGN.md.
+package audit
 
 import (
 	"fmt"
@@ -16,20 +18,20 @@ import (
 )
 
 const (
-	// auditLinger is how long a block collects after its first check: a fifth of the 100 ms whose
+	// blockLinger is how long a block collects after its first check: a fifth of the 100 ms whose
 	// checks a killed node may lose. strictLinger is the same where answers wait for it.
-	auditLinger  = 20 * time.Millisecond
+	blockLinger  = 20 * time.Millisecond
 	strictLinger = 5 * time.Millisecond
 	// spoolLinger is the same while blocks go to the spool: fewer and larger ones, so that the
 	// spool drains faster than it fills.
 	spoolLinger = 50 * time.Millisecond
-	// auditBytes is the size at which a block is full. An account may hold as much of a block as is
+	// blockBytes is the size at which a block is full. An account may hold as much of a block as is
 	// free; its next check waits for the next block.
-	auditBytes = 128 << 10
-	// auditPropose is how long one proposal of a block may take before the spool takes it.
-	auditPropose = time.Second
-	// auditRetry is the pause between attempts while the cluster is not reachable.
-	auditRetry = 200 * time.Millisecond
+	blockBytes = 128 << 10
+	// proposeTimeout is how long one proposal of a block may take before the spool takes it.
+	proposeTimeout = time.Second
+	// retryPause is the pause between attempts while the cluster is not reachable.
+	retryPause = 200 * time.Millisecond
 )
 
 var (
@@ -41,8 +43,8 @@ var (
 		"committed. Repeat the request.").Retry(1)
 )
 
-// AuditStats says how the audit recorder is doing.
-type AuditStats struct {
+// Stats says how a recorder is doing.
+type Stats struct {
 	// Recorded checks went into blocks, Committed ones into the log.
 	Recorded, Committed uint64
 	// Waits counts checks that had to wait for room.
@@ -59,25 +61,25 @@ type AuditStats struct {
 type block struct {
 	billing.AuditBlock
 	// verdict is nil while no request waits for one.
-	verdict *verdict
+	verdict *Verdict
 }
 
-// verdict is what became of a block; committed stands once done is closed.
-type verdict struct {
+// Verdict is what became of a block; committed stands once done is closed.
+type Verdict struct {
 	done      chan struct{}
 	committed bool
 }
 
-// recorder collects answered checks into blocks and brings these into the log, one at a time and
+// Recorder collects answered checks into blocks and brings these into the log, one at a time and
 // in order: a block that cannot be proposed goes to the spool, and while that holds any, so does
-// every later block. See DESIGN.md, "Life of a check".
-type recorder struct {
+// every later block. See "Life of a check" in server/DESIGN.md.
+type Recorder struct {
 	proposer server.Proposer
 	log      *slog.Logger
 	spool    *spool.Spool
 	origin   uint64
 	boot     uint64
-	strict   bool // AuditCommitted
+	strict   bool // Options.Committed
 
 	mu       sync.Mutex
 	open     *block
@@ -100,16 +102,31 @@ type recorder struct {
 	running sync.WaitGroup
 }
 
-func openRecorder(c *Config) (*recorder, error) {
-	s, err := spool.Open(filepath.Join(c.SpoolDir, "audit.spool"),
-		spool.Options{Limit: c.SpoolBytes, Log: c.Log})
+// Options are what a recorder needs from the node that runs it.
+type Options struct {
+	Proposer server.Proposer
+	// Dir keeps the spool of blocks that could not be proposed, Bytes bounds it.
+	Dir   string
+	Bytes int64
+	// Origin is the node's number in the cluster, Boot differs at every start.
+	Origin, Boot uint64
+	// Committed has checks answered when their block is committed.
+	Committed bool
+	Log       *slog.Logger
+}
+
+// Open makes a recorder, which runs until Close; blocks that an earlier process left in the spool
+// are proposed first.
+func Open(o Options) (*Recorder, error) {
+	s, err := spool.Open(filepath.Join(o.Dir, "audit.spool"),
+		spool.Options{Limit: o.Bytes, Log: o.Log})
 	if err != nil {
-		return nil, fmt.Errorf("client: audit %w", err)
+		return nil, fmt.Errorf("audit: %w", err)
 	}
-	r := &recorder{
-		proposer: c.Proposer, log: c.Log, spool: s, origin: c.NodeID,
-		boot: uint64(c.Now().UnixNano()), strict: c.AuditMode == AuditCommitted,
-		open: new(block), spare: new(block), shares: fair.NewShare(auditBytes),
+	r := &Recorder{
+		proposer: o.Proposer, log: o.Log, spool: s, origin: o.Origin, boot: o.Boot,
+		strict: o.Committed,
+		open:   new(block), spare: new(block), shares: fair.NewShare(blockBytes),
 		first: make(chan struct{}, 1), brimful: make(chan struct{}, 1),
 		stop: make(chan struct{}), drain: make(chan struct{}, 1),
 		denied: make([]atomic.Uint64, len(billing.Reason(0).Names())),
@@ -129,26 +146,26 @@ func signal(c chan struct{}) {
 	}
 }
 
-func (r *recorder) nameOpen() {
+func (r *Recorder) nameOpen() {
 	r.sequence++
 	r.open.Reset(r.origin, r.boot, r.sequence)
 	r.open.verdict = nil
 	r.shares.Clear()
 }
 
-// record takes one check over as add does, and with AuditCommitted waits until its block is
+// Record takes one check over as Add does, and with Options.Committed waits until its block is
 // committed; a stale read is content with the spool there.
-func (r *recorder) record(c *billing.AuditCheck, deadline time.Time, stale bool) *server.Fault {
-	v, fault := r.add(c, deadline)
+func (r *Recorder) Record(c *billing.AuditCheck, deadline time.Time, stale bool) *server.Fault {
+	v, fault := r.Add(c, deadline)
 	if v == nil {
 		return fault
 	}
-	return awaitCommit(v, deadline, stale)
+	return v.Await(deadline, stale)
 }
 
-// add takes one check over. It waits while the open block has no room for the check's account,
+// Add takes one check over. It waits while the open block has no room for the check's account,
 // until the deadline. The verdict is nil where nothing has to be committed before the answer.
-func (r *recorder) add(c *billing.AuditCheck, deadline time.Time) (*verdict, *server.Fault) {
+func (r *Recorder) Add(c *billing.AuditCheck, deadline time.Time) (*Verdict, *server.Fault) {
 	flow := billing.FlowOf(c.Env)
 	r.mu.Lock()
 	room := r.shares.Take(flow, 1, 0)
@@ -156,7 +173,7 @@ func (r *recorder) add(c *billing.AuditCheck, deadline time.Time) (*verdict, *se
 		r.waits.Add(1)
 		signal(r.brimful)
 		if !r.waitForRoom(deadline) {
-			return nil, auditRefusal(room)
+			return nil, refusal(room)
 		}
 		room = r.shares.Take(flow, 1, 0)
 	}
@@ -168,14 +185,14 @@ func (r *recorder) add(c *billing.AuditCheck, deadline time.Time) (*verdict, *se
 	r.open.Add(c)
 	r.shares.Take(flow, 1, r.open.Bytes()-before)
 	switch {
-	case r.open.Bytes() >= auditBytes:
+	case r.open.Bytes() >= blockBytes:
 		signal(r.brimful)
 		signal(r.first)
 	case r.open.Len() == 1:
 		signal(r.first)
 	}
 	if r.strict && r.open.verdict == nil {
-		r.open.verdict = &verdict{done: make(chan struct{})}
+		r.open.verdict = &Verdict{done: make(chan struct{})}
 	}
 	v := r.open.verdict
 	r.mu.Unlock()
@@ -186,8 +203,8 @@ func (r *recorder) add(c *billing.AuditCheck, deadline time.Time) (*verdict, *se
 	return v, nil
 }
 
-// auditRefusal is why a check found no room in time.
-func auditRefusal(room fair.Room) *server.Fault {
+// refusal is why a check found no room in time.
+func refusal(room fair.Room) *server.Fault {
 	if room == fair.RoomFlow {
 		return server.FaultOf(engine.OutcomeShareFull)
 	}
@@ -195,7 +212,7 @@ func auditRefusal(room fair.Room) *server.Fault {
 }
 
 // waitForRoom is called with r.mu held, and returns with it held when there may be room.
-func (r *recorder) waitForRoom(deadline time.Time) bool {
+func (r *Recorder) waitForRoom(deadline time.Time) bool {
 	if r.room == nil {
 		r.room = make(chan struct{})
 	}
@@ -212,7 +229,8 @@ func (r *recorder) waitForRoom(deadline time.Time) bool {
 	}
 }
 
-func awaitCommit(v *verdict, deadline time.Time, stale bool) *server.Fault {
+// Await waits until the block is committed; a stale read is content with the spool.
+func (v *Verdict) Await(deadline time.Time, stale bool) *server.Fault {
 	timer := time.NewTimer(time.Until(deadline))
 	defer timer.Stop()
 	select {
@@ -227,7 +245,7 @@ func awaitCommit(v *verdict, deadline time.Time, stale bool) *server.Fault {
 }
 
 // collect swaps blocks, and sends each on, until stop.
-func (r *recorder) collect() {
+func (r *Recorder) collect() {
 	defer r.running.Done()
 	timer := time.NewTimer(time.Hour)
 	var payload []byte
@@ -249,18 +267,18 @@ func (r *recorder) collect() {
 }
 
 // linger is how long the open block collects after its first check.
-func (r *recorder) linger() time.Duration {
+func (r *Recorder) linger() time.Duration {
 	switch {
 	case !r.spool.Empty():
 		return spoolLinger
 	case r.strict:
 		return strictLinger
 	}
-	return auditLinger
+	return blockLinger
 }
 
 // sendOpen swaps the open block for the spare one and brings it into the log or the spool.
-func (r *recorder) sendOpen(payload []byte) []byte {
+func (r *Recorder) sendOpen(payload []byte) []byte {
 	r.mu.Lock()
 	b := r.open
 	if b.Len() == 0 {
@@ -290,7 +308,7 @@ func (r *recorder) sendOpen(payload []byte) []byte {
 
 // send reports whether the block is committed; when it is not, the spool has it. While neither
 // takes the block, checks are refused and it is tried again.
-func (r *recorder) send(payload []byte, checks int) (committed bool) {
+func (r *Recorder) send(payload []byte, checks int) (committed bool) {
 	for {
 		if r.spool.Empty() {
 			outcome := r.propose(payload)
@@ -305,7 +323,7 @@ func (r *recorder) send(payload []byte, checks int) (committed bool) {
 		if r.store(payload) {
 			return false
 		}
-		timer := time.NewTimer(auditRetry)
+		timer := time.NewTimer(retryPause)
 		select {
 		case <-timer.C:
 		case <-r.stop:
@@ -319,7 +337,7 @@ func (r *recorder) send(payload []byte, checks int) (committed bool) {
 }
 
 // store appends to the spool. While that fails, checks are refused.
-func (r *recorder) store(payload []byte) bool {
+func (r *Recorder) store(payload []byte) bool {
 	err := r.spool.Append(payload)
 	if err != nil && !r.full.Swap(true) {
 		r.log.Error("checks are refused: the audit spool takes no more", "error", err)
@@ -331,10 +349,10 @@ func (r *recorder) store(payload []byte) bool {
 	return err == nil
 }
 
-func (r *recorder) propose(payload []byte) engine.Outcome {
+func (r *Recorder) propose(payload []byte) engine.Outcome {
 	records := [1]engine.Record{{Kind: billing.KindRecordAudits, Payload: payload}}
 	var results [1]engine.Result
-	r.proposer.Propose(time.Now().Add(auditPropose), records[:], results[:])
+	r.proposer.Propose(time.Now().Add(proposeTimeout), records[:], results[:])
 	return results[0].Outcome
 }
 
@@ -344,7 +362,7 @@ func settled(o engine.Outcome) bool {
 }
 
 // drainSpool proposes what the spool holds, oldest first, until stop.
-func (r *recorder) drainSpool() {
+func (r *Recorder) drainSpool() {
 	defer r.running.Done()
 	var payload []byte
 	pause := time.NewTimer(time.Hour)
@@ -365,7 +383,7 @@ func (r *recorder) drainSpool() {
 			if err != nil {
 				r.log.Error("the audit spool cannot be read", "error", err)
 			}
-			pause.Reset(auditRetry)
+			pause.Reset(retryPause)
 			select {
 			case <-pause.C:
 			case <-r.stop:
@@ -375,8 +393,9 @@ func (r *recorder) drainSpool() {
 	}
 }
 
-func (r *recorder) stats() AuditStats {
-	s := AuditStats{
+// Stats says how it is doing, for metrics.
+func (r *Recorder) Stats() Stats {
+	s := Stats{
 		Recorded: r.recorded.Load(), Committed: r.committed.Load(), Waits: r.waits.Load(),
 	}
 	r.mu.Lock()
@@ -390,7 +409,7 @@ func (r *recorder) stats() AuditStats {
 }
 
 // Close sends what was collected, and stops.
-func (r *recorder) Close() error {
+func (r *Recorder) Close() error {
 	r.mu.Lock()
 	if r.stopped {
 		r.mu.Unlock()
@@ -405,7 +424,7 @@ func (r *recorder) Close() error {
 	close(r.stop)
 	r.running.Wait()
 	if err := r.spool.Close(); err != nil {
-		return fmt.Errorf("client: audit %w", err)
+		return fmt.Errorf("audit: %w", err)
 	}
 	return nil
 }
