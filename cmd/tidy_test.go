@@ -177,6 +177,9 @@ func forbidden(s source, path string) string {
 	case !s.test && slices.Contains(apis, path) && within(s.folder, "server") &&
 		!within(s.folder, "server/console"):
 		return "no API imports another; of the server, pages alone call one"
+	case !s.test && within(s.folder, "server/console") &&
+		(path == "engine/wire" || path == "server/billinglog"):
+		return "pages change by rows of the APIs, and write no command"
 	case !s.test && slices.Contains(kit, s.folder) && !slices.Contains(kitNeeds, path):
 		return "the HTTP kit knows no domain"
 	}

@@ -38,11 +38,13 @@ type Reply struct {
 	Body []byte
 }
 
-// Operation finds a row by its name.
+// Operation finds a row by its name, also one that Call alone carries out.
 func (t *Table) Operation(name string) (*Route, bool) {
-	for _, r := range t.routes {
-		if r.Operation == name {
-			return r, true
+	for _, rows := range [][]*Route{t.routes, t.internal} {
+		for _, r := range rows {
+			if r.Operation == name {
+				return r, true
+			}
 		}
 	}
 	return nil, false

@@ -84,6 +84,23 @@ func TestCall(t *testing.T) {
 	}
 }
 
+// TestInternalRowsAreCalledOnly: no request reaches one, and no list of rows has it.
+func TestInternalRowsAreCalledOnly(t *testing.T) {
+	done := func(x *server.Exchange) { x.Succeed(200) }
+	table, err := server.NewTable([]server.Route{
+		{Method: "GET", Path: "/things/{thing}", Operation: "get", Handle: done},
+	}, server.TableConfig{Internal: []server.Route{
+		{Method: "PUT", Path: "/things/{thing}", Operation: "put", Handle: done},
+		{Method: "POST", Path: "/secret", Operation: "secret", Handle: done},
+	}})
+	require.NoError(t, err)
+	require.Equal(t, 200, table.Call(server.Call{Operation: "put", Path: []string{"a"}}).Status)
+	require.Equal(t, 200, table.Call(server.Call{Operation: "secret"}).Status)
+	require.Equal(t, 405, request(table, "PUT", "/things/a").Response.StatusCode())
+	require.Equal(t, 404, request(table, "POST", "/secret").Response.StatusCode())
+	require.Len(t, table.Routes(), 1)
+}
+
 // TestALongNameIsCut: whoever acts under a name that is longer than the record of changes takes is
 // recorded under its beginning, in whole characters.
 func TestALongNameIsCut(t *testing.T) {

@@ -21,8 +21,10 @@ import (
 type Table struct {
 	root   node
 	routes []*Route
-	pool   sync.Pool
-	config TableConfig
+	// internal are the rows of TableConfig.Internal.
+	internal []*Route
+	pool     sync.Pool
+	config   TableConfig
 	// failures lets one failed request a second into the log.
 	failures rate.Sometimes
 }
@@ -61,6 +63,9 @@ type TableConfig struct {
 	KnownQuery bool
 	// Gate bounds what requests hold together; nil means no bound. Tables of one listener share it.
 	Gate *Gate
+	// Internal are rows that Call alone carries out: no request reaches them, and no document has
+	// them.
+	Internal []Route
 	// AnyMedia takes every body for what the route expects, whatever its media type says.
 	AnyMedia bool
 	Log      *slog.Logger
@@ -77,6 +82,17 @@ func NewTable(routes []Route, config TableConfig) (*Table, error) {
 		}
 		return x
 	}
+	var err error
+	if t.routes, err = t.root.insertAll(routes, config.Head); err != nil {
+		return nil, err
+	}
+	var unreachable node
+	t.internal, err = unreachable.insertAll(config.Internal, false)
+	return t, err
+}
+
+// insertAll completes rows and inserts them.
+func (n *node) insertAll(routes []Route, head bool) (inserted []*Route, err error) {
 	for i := range routes {
 		r := &routes[i]
 		r.number = i
@@ -92,12 +108,12 @@ func NewTable(routes []Route, config TableConfig) (*Table, error) {
 				r.query = append(r.query, p.Name)
 			}
 		}
-		if err := t.root.insert(r, config.Head); err != nil {
+		if err := n.insert(r, head); err != nil {
 			return nil, err
 		}
-		t.routes = append(t.routes, r)
+		inserted = append(inserted, r)
 	}
-	return t, nil
+	return inserted, nil
 }
 
 // Routes are the table's rows, in order.

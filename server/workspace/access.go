@@ -8,7 +8,6 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"tollgate/engine/wire"
 	state "tollgate/engine/workspace"
 	"tollgate/server"
 	"tollgate/server/provider/fetch"
@@ -128,7 +127,8 @@ func (f *Flows) setAccess(x *server.Exchange) *server.Fault {
 	case err != nil:
 		return f.unsealed(err)
 	case fault == nil:
-		fault = f.actAsOwner(x, c.Workspace, state.KindSetTestAccess, c)
+		// Of what the form holds no hash is kept, since a password may be guessed by one.
+		fault = f.actOnce(x, c.Workspace, state.KindSetTestAccess, c, host)
 	}
 	if fault != nil {
 		return fault
@@ -153,35 +153,6 @@ func (f *Flows) sealAccess(of *state.Principal, host string, stored *storedAcces
 	}
 	c.Sealed = f.access.Seal(0, accessPlace(of.ID, host), string(text))
 	return c, nil
-}
-
-// TestCredentials are what runs sign in with at a host.
-type TestCredentials struct{ Username, Password, Note string }
-
-// SetTestAccess stores test credentials for the person who decides. The same form again stores
-// nothing anew: of what it holds no hash is kept, since a password may be guessed by one.
-func (f *Flows) SetTestAccess(d *Decision, text string, made *TestCredentials) *server.Fault {
-	host, ok := hostNamed(text)
-	if !ok || !plain(made.Username, 1, maxUsername) ||
-		!plain(made.Password, 1, maxPassword) || !plain(made.Note, 0, maxAccessNote) {
-		return server.NewFault(400, "invalid_field", "Name a host, a name and a password").With(
-			"Nothing was changed. A host is as your flows name it, such as app.acme.example.")
-	}
-	of, b := (*state.Principal)(f.caller(d)), &body{}
-	c, err := f.sealAccess(of, host, &storedAccess{made.Username, made.Password, made.Note}, b)
-	if b.wrong != nil {
-		return b.wrong
-	}
-	if err != nil {
-		f.log.Error("test credentials cannot be sealed", "error", err)
-		return server.FaultInternal
-	}
-	return f.Order(d.flow(), state.KindAct, &state.Act{
-		Workspace: d.Workspace, ID: mint(), Actor: "owner", Person: d.Person,
-		Key:  hashOf("owner", string(d.Session[:]), d.Once),
-		Body: hashOf("owner", "test access", host), Kind: state.KindSetTestAccess,
-		Payload: wire.Encode(nil, c),
-	})
 }
 
 // How long test credentials may be, in characters.

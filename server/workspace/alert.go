@@ -3,6 +3,7 @@ package workspace
 import (
 	"bytes"
 
+	"tollgate/engine/wire"
 	state "tollgate/engine/workspace"
 	"tollgate/server"
 	"tollgate/server/form"
@@ -125,13 +126,16 @@ func (a *Alerts) changeAlerts(x *server.Exchange, id [16]byte) *server.Fault {
 		fault = a.cannotSend(c)
 	}
 	if fault == nil {
-		fault = a.actAsOwner(x, c.Workspace, state.KindSetAlerts, c)
+		same := *c
+		same.Secret = nil // which is another each time
+		fault = a.actOnce(x, c.Workspace, state.KindSetAlerts, c, string(wire.Encode(nil, &same)))
 	}
 	if fault != nil {
 		return fault
 	}
-	if _, v, _, _ := a.machine.Alerts(c.Workspace, id); v.Unconfirmed && c.Email != "" {
-		if fault := a.AskAddress(c.Workspace, id); fault != nil {
+	_, v, _, _ := a.machine.Alerts(c.Workspace, id)
+	if v.Unconfirmed && c.Email != "" && !x.Called() { // a page calls askAddress
+		if fault := a.askAddress(x, id); fault != nil {
 			a.log.Info("no link asks for an address", "code", fault.Code)
 		}
 	}
@@ -154,7 +158,8 @@ func (a *Alerts) rotateAlertSecret(x *server.Exchange, id [16]byte) *server.Faul
 	}
 	sealed, shown := a.mintAlertSecret(id)
 	c := &state.RotateAlertSecret{Workspace: tenant(x).Workspace, Flow: id, Secret: sealed}
-	if fault := a.actAsOwner(x, c.Workspace, state.KindRotateAlertSecret, c); fault != nil {
+	fault := a.actOnce(x, c.Workspace, state.KindRotateAlertSecret, c, string(id[:]))
+	if fault != nil {
 		return fault
 	}
 	return a.answerAlerts(x, id, sealed, shown)

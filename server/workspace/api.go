@@ -128,6 +128,7 @@ func New(c Config) (*API, error) {
 	a.table, err = server.NewTable(routes, server.TableConfig{
 		Authenticate: a.authenticate, NewCaller: func() server.Caller { return new(Caller) },
 		Observe: c.Observe, Tracer: c.Tracer, Log: c.Log, AnyMedia: true, Gate: c.Gate, Codes: tableCodes,
+		Internal: a.pageRoutes(),
 		// The document knows one pair for a body that did not arrive, whether slowly or never.
 		Statuses: map[string]int{"request_aborted": errorTable["request_aborted"].Status},
 		Challenge: `Bearer resource_metadata="` + c.PublicURL +

@@ -1,7 +1,6 @@
 package workspace
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 
@@ -84,10 +83,7 @@ func (p *Purchases) decideApproval(x *server.Exchange) *server.Fault {
 			"purchase was decided, paid or forgotten. Nothing was changed.")
 	}
 	b := open(x, false)
-	action := b.text("action", 1, 20)
-	if action != actionApprove && action != actionDeny {
-		b.mistake("action", form.NotAllowed(actionApprove, actionDeny))
-	}
+	action := b.action()
 	if refused := b.close(); refused != nil {
 		return refused
 	}
@@ -103,28 +99,49 @@ func (p *Purchases) decideApproval(x *server.Exchange) *server.Fault {
 	return p.answerApproval(x, &v)
 }
 
+// action reads what a person decides.
+func (b *body) action() string {
+	action := b.text("action", 1, 20)
+	if action != actionApprove && action != actionDeny {
+		b.mistake("action", form.NotAllowed(actionApprove, actionDeny))
+	}
+	return action
+}
+
 // decideLink carries out what was decided. Who approves works in the purchase's workspace from then
 // on.
 func (p *Purchases) decideLink(
 	x *server.Exchange, v *state.PurchaseView, action string,
 ) *server.Fault {
-	who, _ := p.machine.Person(tenant(x).Person)
-	token, _ := server.PresentedKey(x.Ctx)
-	d := &Decision{
-		Person: tenant(x).Person, Name: cmp.Or(who.Email, idText(markPerson, who.ID)),
-		Session: sha256.Sum256(token), Workspace: v.Workspace,
-	}
-	if action == actionDeny {
-		return p.Decide(d, state.KindDenyPurchase, &state.DenyPurchase{ID: v.ID})
-	}
-	if fault := p.Approve(d, v.ID); fault != nil {
+	if fault := p.decide(x, v.Workspace, v.ID, action); fault != nil || action == actionDeny {
 		return fault
 	}
-	if fault := p.choose(d, v.Workspace); fault != nil { // it is approved all the same
+	account, _ := p.machine.Account(v.Workspace, p.now())
+	c := &state.ChooseWorkspace{Session: asker(x).Session, ID: account.ID}
+	if fault := p.do(x, state.KindChooseWorkspace, c); fault != nil { // it is approved all the same
 		p.log.Warn("a session does not work in what its person has approved",
 			"request_id", string(x.RequestID()), "code", fault.Code)
 	}
 	return nil
+}
+
+// decidePurchase is what the page of a purchase calls, which needs no link.
+func (p *Purchases) decidePurchase(x *server.Exchange, id [16]byte) *server.Fault {
+	b := open(x, false)
+	action := b.action()
+	if refused := b.close(); refused != nil {
+		return refused
+	}
+	if !p.fresh() {
+		return no("workspace_busy")
+	}
+	if _, known := p.machine.Purchase(tenant(x).Workspace, id); !known {
+		return no("not_found")
+	}
+	if fault := p.decide(x, tenant(x).Workspace, id, action); fault != nil {
+		return fault
+	}
+	return p.answerPurchase(x, id, 200)
 }
 
 // writeAsking writes the flow whose start asked for a purchase, and whether approving confirms that
@@ -140,16 +157,20 @@ func writeAsking(j *server.JSON, v *state.PurchaseView, flow *state.FlowView) {
 	j.Close('}')
 }
 
-// Approve approves a purchase for the person who decides, gives an unclaimed workspace to them, and
-// makes its payment page. If the provider does not answer, the page is made as soon as it does.
-func (p *Purchases) Approve(d *Decision, id [16]byte) *server.Fault {
-	fault := p.Decide(d, state.KindApprovePurchase, &state.ApprovePurchase{
-		ID: id, Owner: d.Name, Person: d.Person,
+// decide denies a purchase, or approves it: an unclaimed workspace becomes the person's, and the
+// payment page is made. If the provider does not answer, that is made as soon as it does.
+func (p *Purchases) decide(x *server.Exchange, workspace uint32, id [16]byte, action string,
+) *server.Fault {
+	if action == actionDeny {
+		return p.actAsOwner(x, workspace, state.KindDenyPurchase, &state.DenyPurchase{ID: id})
+	}
+	fault := p.actAsOwner(x, workspace, state.KindApprovePurchase, &state.ApprovePurchase{
+		ID: id, Owner: p.ownerName(x), Person: tenant(x).Person,
 	})
 	if fault != nil {
 		return fault
 	}
-	v, known := p.machine.Purchase(d.Workspace, id)
+	v, known := p.machine.Purchase(workspace, id)
 	if !known || !p.till.open() {
 		return nil
 	}

@@ -81,8 +81,8 @@ func (b *base) authenticateSession(x *server.Exchange, token []byte) *server.Fau
 		return f
 	}
 	b.noteSession(&v, hash)
-	who := tenant(x)
-	*who = v.Principal
+	who := asker(x)
+	who.Principal, who.Session = v.Principal, hash
 	who.Person, who.Agent = v.Person, v.Agent
 	return nil
 }
@@ -146,7 +146,13 @@ func (b *base) noteSession(v *state.SessionView, hash [32]byte) {
 }
 
 // Caller is whom a key or session of the workspace API speaks for.
-type Caller state.Principal
+type Caller struct {
+	state.Principal
+	// Session is the SHA-256 of the token of who is signed in.
+	Session [32]byte
+	// Once is the key of a page's form, which is carried out once; zero of a program's request.
+	Once [16]byte
+}
 
 // Reset implements server.Caller.
 func (c *Caller) Reset() { *c = Caller{} }
@@ -172,15 +178,17 @@ func FlowOf(workspace, person uint32) fair.Flow {
 	return 0
 }
 
-// tenant is whom the request's key or session speaks for; a row on the operators' listener has
-// none.
-func tenant(x *server.Exchange) *state.Principal {
+// asker is who asks; a row on the operators' listener has none.
+func asker(x *server.Exchange) *Caller {
 	c, ok := x.Caller.(*Caller)
 	if !ok {
 		c = new(Caller)
 	}
-	return (*state.Principal)(c)
+	return c
 }
+
+// tenant is whom the request's key or session speaks for.
+func tenant(x *server.Exchange) *state.Principal { return &asker(x).Principal }
 
 // person reports whether a person asks, and neither a key nor an agent.
 func person(x *server.Exchange) bool { return tenant(x).Person != 0 && !tenant(x).Agent }

@@ -1,8 +1,10 @@
 package workspace
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"log/slog"
+	"strconv"
 	"time"
 
 	"tollgate/engine"
@@ -125,14 +127,41 @@ func (b *base) agentNamed(name string) (Agent, bool) {
 }
 
 // actAsOwner carries out what a person decides about a workspace, and keeps that they did; what
-// else is to happen comes behind it in the same entry.
+// else is to happen comes behind it in the same entry. The same form of a page again is the same
+// decision.
 func (b *base) actAsOwner(x *server.Exchange, number uint32, kind engine.Kind, c wire.Fielder,
 	also ...engine.Record,
 ) *server.Fault {
-	return b.do(x, state.KindAct, &state.Act{
+	return b.actOnce(x, number, kind, c, string(wire.Encode(nil, c)), also...)
+}
+
+// actOnce is actAsOwner for a command that differs each time, such as by a new secret: same is what
+// the request asks for.
+func (b *base) actOnce(x *server.Exchange, number uint32, kind engine.Kind, c wire.Fielder,
+	same string, also ...engine.Record,
+) *server.Fault {
+	made := &state.Act{
 		Workspace: number, ID: mint(), Actor: "owner", Person: tenant(x).Person, Kind: kind,
 		Payload: wire.Encode(nil, c),
-	}, also...)
+	}
+	if asker(x).repeatable() {
+		made.Key, made.Body = asker(x).Once, hashOf("owner", strconv.Itoa(int(kind)), same)
+	}
+	return b.do(x, state.KindAct, made, also...)
+}
+
+// actedOn is the workspace that this form has decided something about before; 0 is none.
+func (b *base) actedOn(c *Caller) uint32 {
+	if !c.repeatable() {
+		return 0
+	}
+	return b.machine.ActedOn(c.Once)
+}
+
+// ownerName is what the workspaces of the person who asks are said to be owned by.
+func (b *base) ownerName(x *server.Exchange) string {
+	who, _ := b.machine.Person(tenant(x).Person)
+	return cmp.Or(who.Email, idText(markPerson, who.ID))
 }
 
 // insist proposes until there is an answer, or the time is over.

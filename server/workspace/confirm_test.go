@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/server"
 	"tollgate/server/provider/mail"
 )
 
@@ -47,9 +48,10 @@ func TestALinkThatIsNotSent(t *testing.T) {
 	a := ada.call("PATCH", "/v1/flows/"+flow+"/alerts", `{"on":true,"email":"team@acme.example"}`)
 	require.Equal(t, "team@acme.example", a.is(200, "").at("settings", "email"))
 	require.Equal(t, false, a.at("settings", "emailConfirmed"))
-	id, _ := parseID(markFlow, flow)
 	number, _ := parseID(markWorkspace, free.workspace)
-	fault := w.api.Alerts.AskAddress(w.Machine.WorkspaceRow(number), id)
+	row := w.Machine.WorkspaceRow(number)
+	fault := w.api.Ask(&Visit{Workspace: row, Person: 1},
+		server.Call{Operation: "askAddress", Path: []string{flow}}).Fault
 	require.Equal(t, "mail_not_sent", fault.Code)
 	require.Contains(t, fault.Detail, "the mail server answered 550")
 }

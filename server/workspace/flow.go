@@ -246,33 +246,26 @@ func portIn(text string) uint16 {
 // outcomeDone reports whether a command was carried out.
 func outcomeDone(r engine.Result) bool { return r.Outcome == engine.OutcomeDone }
 
-// SaveFlow makes the flow of this id, or changes the one that is there: fields is a body of POST or
-// PATCH /v1/flows. Sent again it is the same flow. Refused, field is the one that is wrong, where
-// it is one.
-func (f *Flows) SaveFlow(d *Decision, id [16]byte, fields []byte) (
-	field string, fault *server.Fault,
-) {
+// putFlow is what a page calls: it makes the flow of this id, or changes the one that is there, by
+// a body of POST or PATCH /v1/flows. Sent again it is the same flow.
+func (f *Flows) putFlow(x *server.Exchange, id [16]byte) *server.Fault {
 	if !f.fresh() {
-		return "", no("workspace_busy")
+		return no("workspace_busy")
 	}
-	x := &server.Exchange{Caller: f.caller(d), Body: fields}
-	before, known := f.machine.Flow(d.Workspace, id)
-	if !known {
+	c := &state.SaveFlow{Workspace: tenant(x).Workspace, ID: id}
+	before, known := f.machine.Flow(c.Workspace, id)
+	if c.Replace = known; !known {
 		before.Access = "public"
 	}
-	doc, schedule, refused := f.flowBody(x, &before, known)
-	if refused != nil {
-		return fieldOf(refused), refused
+	doc, schedule, fault := f.flowBody(x, &before, known)
+	if fault != nil {
+		return fault
 	}
-	if schedule.given {
-		return "", f.Decide(d, state.KindScheduleFlow, &state.ScheduleFlow{
-			Workspace: d.Workspace, Flow: id, EveryHours: schedule.hours, Save: true, Replace: known,
-			Document: doc,
-		})
+	c.Document = doc
+	if fault = f.saveFlow(x, c, true, schedule); fault != nil {
+		return fault
 	}
-	return "", f.Order(d.flow(), state.KindSaveFlow, &state.SaveFlow{
-		Workspace: d.Workspace, ID: id, Replace: known, Document: doc,
-	})
+	return f.answerFlow(x, id, 200)
 }
 
 // Agents are what can run flows, the default one first.

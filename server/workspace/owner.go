@@ -2,11 +2,9 @@ package workspace
 
 import (
 	"encoding/hex"
-	"strconv"
 
-	"tollgate/engine"
-	"tollgate/engine/fair"
-	"tollgate/engine/wire"
+	"github.com/gofrs/uuid/v5"
+
 	state "tollgate/engine/workspace"
 	"tollgate/server"
 )
@@ -32,88 +30,71 @@ func (n Noun) Text(id [16]byte) string { return idText(string(n), id) }
 // Parse reads what Text wrote, and nothing else.
 func (n Noun) Parse(text string) (id [16]byte, ok bool) { return parseID(string(n), text) }
 
-// Decision is what a person decides on one of our pages. The caller has made sure who they are.
-type Decision struct {
-	// Person is the row of who decides, Name what their workspaces are said to be owned by.
-	Person uint32
-	Name   string
-	// Session is the SHA-256 of their session's token.
+// Visit is who asks on one of our pages, which has made sure who they are.
+type Visit struct {
+	// Person is the row of who asks, Session the SHA-256 of their session's token.
+	Person  uint32
 	Session [32]byte
 	// Workspace is the row that it is about.
 	Workspace uint32
-	// Once is the key of the form: sent again, it is carried out once.
+	// Once is the key of the form: sent again, it is carried out once. A page without one has none.
 	Once string
 }
 
-// flow is the workspace's that it is about, or the person's who decides.
-func (d *Decision) flow() fair.Flow { return FlowOf(d.Workspace, d.Person) }
-
-// key is the Idempotency-Key of what the form decides.
-func (d *Decision) key() [16]byte { return hashOf("owner", string(d.Session[:]), d.Once) }
-
-// decided is the workspace that this form has decided something about before; 0 is none.
-func (b *base) decided(d *Decision) uint32 {
-	if d.Once == "" {
-		return 0
-	}
-	return b.machine.ActedOn(d.key())
-}
-
-// Decided reports whether this form was sent before, and carried out then.
-func (b *base) Decided(d *Decision) bool { return b.decided(d) != 0 }
-
-// Decide carries a decision out once, and keeps who took it. nil is done.
-func (b *base) Decide(d *Decision, kind engine.Kind, c wire.Fielder) *server.Fault {
-	return b.decideAs(d, kind, c, string(wire.Encode(nil, c)))
-}
-
-// decideAs is Decide for a command that differs each time, such as by a new secret: same is what
-// the form asks for, so that the same form again is the same decision. What else is to happen comes
-// behind it in the same entry.
-func (b *base) decideAs(d *Decision, kind engine.Kind, c wire.Fielder, same string,
-	also ...engine.Record,
-) *server.Fault {
-	made := &state.Act{
-		Workspace: d.Workspace, ID: mint(), Actor: "owner", Person: d.Person, Kind: kind,
-		Payload: wire.Encode(nil, c),
-	}
-	if d.Once != "" {
-		made.Key = d.key()
-		made.Body = hashOf("owner", strconv.Itoa(int(kind)), same)
-	}
-	return b.Order(d.flow(), state.KindAct, made, also...)
-}
-
-// Order brings a command of a flow into the log, and waits until this node's memory has it. nil is
-// done.
-func (b *base) Order(flow fair.Flow, kind engine.Kind, c wire.Fielder, also ...engine.Record,
-) *server.Fault {
-	return b.heard(b.propose(flow, kind, c, also...).Outcome)
-}
-
-// heard is what to say of an outcome; nil where it is done, and this node's memory has it.
-func (b *base) heard(o engine.Outcome) *server.Fault {
-	if o == engine.OutcomeDone && b.fresh() {
-		return nil
-	}
-	return refusalOf(o)
-}
-
-// Ask carries out a row of the API for the person who decides, in the workspace that it is about,
-// as the person's own session may: with an Idempotency-Key made of the form's key.
-func (a *API) Ask(d *Decision, c server.Call) server.Reply {
-	c.Caller = a.caller(d)
-	if d.Once != "" {
-		key := d.key()
-		c.OnceKey = hex.EncodeToString(key[:])
+// Ask carries out a row of the API, or one of those that pages alone have, for a person, as their
+// own session may: with an Idempotency-Key made of the form's key.
+func (a *API) Ask(v *Visit, c server.Call) server.Reply {
+	who := a.caller(v)
+	if c.Caller = who; who.repeatable() {
+		c.OnceKey = hex.EncodeToString(who.Once[:])
 	}
 	return a.table.Call(c)
 }
 
-func (b *base) caller(d *Decision) *Caller {
-	account, _ := b.machine.Account(d.Workspace, b.now())
-	return &Caller{
-		Workspace: d.Workspace, ID: account.ID, Scopes: state.ScopesAll, Claimed: account.Claimed,
-		Person: d.Person,
+func (a *API) caller(v *Visit) *Caller {
+	account, _ := a.machine.Account(v.Workspace, a.now())
+	who := &Caller{
+		Principal: state.Principal{
+			Workspace: v.Workspace, ID: account.ID, Scopes: state.ScopesAll, Claimed: account.Claimed,
+			Person: v.Person,
+		},
+		Session: v.Session,
+	}
+	if v.Once != "" {
+		who.Once = hashOf("owner", string(v.Session[:]), v.Once)
+	}
+	return who
+}
+
+// Decided reports whether this form was sent before, and carried out then.
+func (a *API) Decided(v *Visit) bool { return a.actedOn(a.caller(v)) != 0 }
+
+// repeatable reports whether the same request again is to change nothing more: a page's form.
+func (c *Caller) repeatable() bool { return c.Once != [16]byte{} }
+
+// formSpace is the name space of ids that forms make (RFC 9562, version 5).
+var formSpace = uuid.Must(uuid.FromString("6a1c2c5e-53a5-4c0b-9a43-1f6f7f0f9d11"))
+
+// newID is the id of what a request makes: of a page's form always the same.
+func (c *Caller) newID() [16]byte {
+	if c.repeatable() {
+		return [16]byte(uuid.NewV5(formSpace, string(c.Once[:])))
+	}
+	return mint()
+}
+
+// pageRoutes are the rows that our own pages alone call.
+func (a *API) pageRoutes() []server.Route {
+	return []server.Route{
+		row("PUT", "/v1/flows/{flow_id}", "saveFlow", "Make the flow of this id, or change it", write,
+			of(markFlow, a.Flows.putFlow), signedIn),
+		row("POST", "/v1/purchases/{id}/decision", "decidePurchase", "Approve or deny a purchase",
+			anyScope, of(markPurchase, a.Purchases.decidePurchase), signedIn),
+		row("POST", "/v1/flows/{flow_id}/alerts/address", "askAddress",
+			"Mail the link that asks for the address of a flow's alerts", anyScope,
+			a.Alerts.forOwner(a.Alerts.askAgain), signedIn),
+		row("POST", ConfirmPath+"{flow_id}/{token}", "confirmAddress",
+			"The yes of who has opened the link that asks for an address", 0,
+			of(markFlow, a.Alerts.confirmAddress)),
 	}
 }

@@ -302,15 +302,3 @@ func (p *Purchases) billing(v *state.AccountView) billingAnswer {
 	}
 	return b
 }
-
-// CancelPurchase cancels a purchase of the decision's workspace. One that is paid stays paid:
-// checkout_completed.
-func (p *Purchases) CancelPurchase(d *Decision, id [16]byte) *server.Fault {
-	v, _ := p.machine.Purchase(d.Workspace, id)
-	closed, refused := p.closeNow(&v)
-	if refused != nil {
-		return refused
-	}
-	c := &state.CancelPurchase{Workspace: d.Workspace, ID: id, Person: true}
-	return p.decideAs(d, state.KindCancelPurchase, c, string(wire.Encode(nil, c)), closed...)
-}

@@ -1,7 +1,6 @@
 package workspace
 
 import (
-	"cmp"
 	"crypto/sha256"
 
 	"tollgate/engine"
@@ -51,17 +50,15 @@ func listedFree(name string) func(*server.Route) {
 
 // choosing makes a workspace the one that the request's session works in.
 func choosing(x *server.Exchange, id [16]byte) engine.Record {
-	token, _ := server.PresentedKey(x.Ctx)
 	return engine.Record{
 		Kind:    state.KindChooseWorkspace,
-		Payload: wire.Encode(nil, &state.ChooseWorkspace{Session: sha256.Sum256(token), ID: id}),
+		Payload: wire.Encode(nil, &state.ChooseWorkspace{Session: asker(x).Session, ID: id}),
 	}
 }
 
 func (m *Members) getSession(x *server.Exchange) *server.Fault {
-	token, _ := server.PresentedKey(x.Ctx)
 	return one(m.base, x, "session", 200, func() (state.SessionView, bool) {
-		return m.session(sha256.Sum256(token))
+		return m.session(asker(x).Session)
 	}, writeSession)
 }
 
@@ -91,8 +88,7 @@ func (m *Members) chooseWorkspace(x *server.Exchange) *server.Fault {
 	if refused := b.close(); refused != nil {
 		return refused
 	}
-	token, _ := server.PresentedKey(x.Ctx)
-	hash := sha256.Sum256(token)
+	hash := asker(x).Session
 	if fault := m.do(x, state.KindChooseWorkspace,
 		&state.ChooseWorkspace{Session: hash, ID: id}); fault != nil {
 		return fault
@@ -114,7 +110,7 @@ func CheckLabel(label string) *server.Fault {
 func (m *Members) openWorkspace(x *server.Exchange) *server.Fault {
 	b := open(x, false)
 	c := &state.OpenWorkspace{
-		Person: tenant(x).Person, ID: mint(), Label: b.text("label", 1, maxLabel),
+		Person: tenant(x).Person, ID: asker(x).newID(), Label: b.text("label", 1, maxLabel),
 	}
 	fault := b.close()
 	if fault == nil {
@@ -179,21 +175,21 @@ func (m *Members) claimWorkspace(x *server.Exchange) *server.Fault {
 	if !m.fresh() {
 		return no("workspace_busy")
 	}
-	hash := sha256.Sum256([]byte(code))
-	number := uint32(0)
-	if server.KeyPrefix([]byte(code)) == server.KeyPrefixClaim && server.WellFormedKey([]byte(code)) {
-		number = m.machine.ClaimRow(hash)
+	c := &state.ClaimWorkspace{
+		Code: sha256.Sum256([]byte(code)), Owner: m.ownerName(x), Person: tenant(x).Person,
+	}
+	number := m.machine.ClaimRow(c.Code)
+	if was := m.actedOn(asker(x)); number == 0 && m.machine.Owns(was, c.Person) {
+		number = was // the same form again: its code is used
 	}
 	account, known := m.machine.Account(number, m.now())
 	if number == 0 || !known {
-		return no("not_found")
-	}
-	who, _ := m.machine.Person(tenant(x).Person)
-	c := &state.ClaimWorkspace{
-		Code: hash, Owner: cmp.Or(who.Email, idText(markPerson, who.ID)), Person: tenant(x).Person,
+		return no("not_found").Saying("No workspace has this claim code. A code works once; look for a " +
+			"missing or a wrong character. Nothing was changed.")
 	}
 	fault := m.actAsOwner(x, number, state.KindClaimWorkspace, c, choosing(x, account.ID))
-	if fault != nil {
+	// Sent twice at once, the code was used by the other one when this one came into the log.
+	if fault != nil && (!m.fresh() || !m.machine.Owns(m.actedOn(asker(x)), c.Person)) {
 		return fault
 	}
 	return answerOwned(x, 200, account.ID)
@@ -207,56 +203,11 @@ func (m *Members) rotateKeys(x *server.Exchange) *server.Fault {
 	c := &state.RotateKeys{
 		Workspace: tenant(x).Workspace, KeyID: mint(), KeyHash: sha256.Sum256([]byte(key)),
 	}
-	if fault := m.actAsOwner(x, c.Workspace, state.KindRotateKeys, c); fault != nil {
+	if fault := m.actOnce(x, c.Workspace, state.KindRotateKeys, c, ""); fault != nil {
 		return fault
+	}
+	if _, works := m.machine.Authenticate(c.KeyHash); !works && asker(x).repeatable() {
+		key = "" // the form was sent before, and its key shown then
 	}
 	return x.BareObject(200, func(j *server.JSON) { j.Text("key", key) })
-}
-
-// RotateKeys revokes all keys of the decision's workspace and returns the one that works from now
-// on; it is shown once. Where the form was sent before, its key is gone, and the text is empty.
-func (m *Members) RotateKeys(d *Decision) (string, *server.Fault) {
-	key := server.MintKey(server.KeyPrefixWorkspace)
-	c := &state.RotateKeys{
-		Workspace: d.Workspace, KeyID: mint(), KeyHash: sha256.Sum256([]byte(key)),
-	}
-	if fault := m.decideAs(d, state.KindRotateKeys, c, ""); fault != nil {
-		return "", fault
-	}
-	if _, works := m.machine.Authenticate(c.KeyHash); !works {
-		return "", nil
-	}
-	return key, nil
-}
-
-// Claim gives the workspace of a claim code to the person who decides, and lets their session work
-// there. A code works once: the same form again is told of what it did.
-func (m *Members) Claim(d *Decision, code string) *server.Fault {
-	hash := sha256.Sum256([]byte(code))
-	number := m.machine.ClaimRow(hash)
-	if was := m.decided(d); number == 0 && m.machine.Owns(was, d.Person) {
-		return m.choose(d, was)
-	}
-	if _, known := m.machine.Account(number, m.now()); number == 0 || !known {
-		return server.NewFault(404, "not_found", "No workspace has this claim code").With(
-			"Nothing was changed. A code works once; look for a missing or a wrong character.")
-	}
-	claim := *d
-	claim.Workspace = number
-	fault := m.Decide(&claim, state.KindClaimWorkspace, &state.ClaimWorkspace{
-		Code: hash, Owner: d.Name, Person: d.Person,
-	})
-	// Sent twice at once, the code was used by the other one when this one came into the log.
-	if fault != nil && (!m.fresh() || !m.machine.Owns(m.decided(d), d.Person)) {
-		return fault
-	}
-	return m.choose(d, number)
-}
-
-// choose lets the session of the person who decides work in a workspace.
-func (b *base) choose(d *Decision, number uint32) *server.Fault {
-	account, _ := b.machine.Account(number, b.now())
-	return b.Order(d.flow(), state.KindChooseWorkspace, &state.ChooseWorkspace{
-		Session: d.Session, ID: account.ID,
-	})
 }

@@ -40,9 +40,9 @@ func TestCommandsAreOfWhoeverAsks(t *testing.T) {
 	require.NotEqual(t, own, n.Flow(state.KindSaveFlow))
 	require.NotZero(t, n.Flow(state.KindSaveFlow))
 
-	fault := n.api.Decide(&Decision{Workspace: row, Person: 1}, state.KindSetBilling,
-		&state.SetBilling{Workspace: row, HasPaused: true, Paused: true})
-	require.Equal(t, own, n.Flow(state.KindAct), "%v", fault)
+	reply := n.api.Ask(&Visit{Workspace: row, Person: 1},
+		server.Call{Operation: "pausePurchases", Body: []byte(`{"paused":true}`)})
+	require.Equal(t, own, n.Flow(state.KindAct), "%v", reply.Fault)
 	c.operate("/billing/pause", `{"paused":false}`)
 	require.Zero(t, n.Flow(state.KindAct), "an operator's")
 }

@@ -126,18 +126,18 @@ func showDeliveries(v *visit, _ [16]byte, data *alertsPage) {
 // setAlerts sets where a flow's alerts go. The secret of a webhook that is new is on this answer
 // alone.
 func setAlerts(v *visit, id [16]byte, data *alertsPage) {
-	alerts := v.config.Workspaces.Alerts
-	secret, fault := alerts.SetAlerts(v.decision(v.who.Workspace), id, api.AlertSettings{
-		On: v.fields.Get("on") != "", Email: v.typed("email"),
-		WebhookURL: v.typed("webhook"),
-	})
-	if fault == nil && data.AlertsView.Email != v.typed("email") {
+	flow, email, webhook := api.NounFlow.Text(id), v.typed("email"), v.typed("webhook")
+	var made struct{ Secret string }
+	fault := v.ask("changeAlerts", map[string]any{
+		"on": v.fields.Get("on") != "", "email": email, "webhookUrl": webhook,
+	}, &made, flow)
+	if fault == nil && data.AlertsView.Email != email {
 		if _, now, _, _ := v.config.Machine.Alerts(v.who.Workspace, id); now.Unconfirmed {
-			fault = v.config.Workspaces.Alerts.AskAddress(v.who.Workspace, id)
+			fault = v.ask("askAddress", nil, nil, flow)
 		}
 	}
-	if secret != "" {
-		v.secret("Alerts are set, and webhooks are signed with this secret", secret)
+	if made.Secret != "" {
+		v.secret("Alerts are set, and webhooks are signed with this secret", made.Secret)
 		showAlerts(v)
 		return
 	}
@@ -156,25 +156,27 @@ func (v *visit) secret(title, secret string) {
 
 // rotateAlertSecret makes a new signing secret, which this answer alone shows.
 func rotateAlertSecret(v *visit, id [16]byte, _ *alertsPage) {
-	secret, fault := v.config.Workspaces.Alerts.RotateAlertSecret(v.decision(v.who.Workspace), id)
+	var made struct{ Secret string }
+	fault := v.ask("rotateAlertSecret", nil, &made, api.NounFlow.Text(id))
 	switch {
 	case fault != nil:
 		v.problem(fault)
-	case secret == "":
+	case made.Secret == "":
 		v.notice = &page.Notice{
 			Tone: page.Hint, Title: "This form was sent before",
 			Detail: "The secret was replaced then, and the new one was shown then. If you have not got " +
 				"it, replace it once more: the present one goes on signing for a day.",
 		}
 	default:
-		v.secret("Webhooks are signed with this secret, and for a day with the one before, too", secret)
+		v.secret("Webhooks are signed with this secret, and for a day with the one before, too",
+			made.Secret)
 	}
 	showAlerts(v)
 }
 
 // testAlert sends a test to wherever a flow's alerts go.
 func testAlert(v *visit, id [16]byte, data *alertsPage) {
-	fault := v.config.Workspaces.Alerts.SendTestAlert(v.decision(v.who.Workspace), id)
+	fault := v.ask("testAlert", nil, nil, api.NounFlow.Text(id))
 	if fault != nil && fault.Code == "alert_test_limit" {
 		fault.Detail = "More can be sent after midnight UTC. Alerts that are not tests go out as ever."
 	}

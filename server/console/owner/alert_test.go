@@ -152,12 +152,12 @@ func TestAlertSettingsThatAreRefused(t *testing.T) {
 		status int
 		says   string
 	}{
-		"no address":      {[]string{"email", "ada"}, 400, "Invalid e-mail address"},
-		"two addresses":   {[]string{"email", "a@x.example,b@x.example"}, 400, "Invalid e-mail address"},
-		"a header":        {[]string{"email", "a@x.example\nBcc: b@x.example"}, 400, "Invalid e-mail address"},
-		"no web address":  {[]string{"webhook", "javascript:alert(1)"}, 400, "cannot be sent to this"},
-		"a password":      {[]string{"webhook", "https://u:p@acme.example/"}, 400, "cannot be sent to this"},
-		"far too long":    {[]string{"webhook", long}, 400, "cannot be sent"},
+		"no address":      {[]string{"email", "ada"}, 400, "email must be one e-mail address"},
+		"two addresses":   {[]string{"email", "a@x.example,b@x.example"}, 400, "email must be one e-mail address"},
+		"a header":        {[]string{"email", "a@x.example\nBcc: b@x.example"}, 400, "email must be one e-mail address"},
+		"no web address":  {[]string{"webhook", "javascript:alert(1)"}, 400, "must be a public http or https address"},
+		"a password":      {[]string{"webhook", "https://u:p@acme.example/"}, 400, "must be a public http or https address"},
+		"far too long":    {[]string{"webhook", long}, 400, "a text of 1 to 2048 characters"},
 		"nowhere":         {[]string{"on", "true"}, 409, "No alert destination is set"},
 		"test to nowhere": {[]string{"at", "/test"}, 409, "No alert destination is set"},
 		"no secret":       {[]string{"at", "/secret"}, 409, "No alert destination is set"},

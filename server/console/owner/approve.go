@@ -96,15 +96,10 @@ func (p *Pages) approval(x *server.Exchange) (v *visit, data *approvalPage) {
 	return v, data
 }
 
-var (
-	faultLink = server.NewFault(404, "not_found", "This link is no longer valid").With(
-		"A newer link has replaced it, the purchase was decided or paid already, or seven days are " +
-			"over. Nothing was changed and nothing is charged by this link. Your purchases are in the " +
-			"console; the sender of the link can ask for a new one.")
-	faultOwner = server.NewFault(403, "person_required", "This workspace has another owner").With(
-		"Nothing was changed. Only its owner decides about its purchases: sign in as the owner, or " +
-			"send the link on.")
-)
+var faultLink = server.NewFault(404, "not_found", "This link is no longer valid").With(
+	"A newer link has replaced it, the purchase was decided or paid already, or seven days are " +
+		"over. Nothing was changed and nothing is charged by this link. Your purchases are in the " +
+		"console; the sender of the link can ask for a new one.")
 
 // ended answers for a link that is no longer valid. The form that ended it, sent again by a double
 // click, gets its result.
@@ -112,7 +107,7 @@ func (v *visit) ended() {
 	if v.x.Ctx.IsPost() && v.who.Person != 0 {
 		var fault *server.Fault
 		v.fields, fault = v.site.Form(v.x, v.who.Token)
-		if fault == nil && v.config.Workspaces.Decided(v.decision(0)) {
+		if fault == nil && v.config.Workspaces.Decided(v.asking()) {
 			v.site.Show(v.x, 200, &page.View{
 				Page: "decided", Title: "You have decided it", Plain: true,
 				Lead: "This form was sent before, and was carried out then, once.",
@@ -155,23 +150,13 @@ func (p *Pages) decideApproval(x *server.Exchange) {
 		return
 	}
 	var fault *server.Fault
-	if v.fields, fault = p.site.Form(x, v.who.Token); fault == nil && !data.May() {
-		fault = faultOwner
-	}
-	if fault != nil {
+	if v.fields, fault = p.site.Form(x, v.who.Token); fault != nil {
 		v.fail(fault)
 		return
 	}
-	d, id := v.decision(data.Purchase.Workspace), data.Purchase.ID
-	switch v.fields.Get("action") {
-	case "approve":
-		fault = p.config.Workspaces.Purchases.Approve(d, id)
-	case "deny":
-		fault = p.config.Workspaces.Decide(d, state.KindDenyPurchase, &state.DenyPurchase{ID: id})
-	default:
-		fault = faultForm
-	}
-	account, _ := p.config.Machine.Account(d.Workspace, v.now())
+	fault = v.ask("decideApproval", map[string]string{"action": v.fields.Get("action")}, nil,
+		string(x.Param(0)))
+	session, _ := p.config.Machine.Session(v.who.Session, state.SurfaceWorkspaces, v.now())
 	switch {
 	case fault != nil:
 		v.problem(fault)
@@ -181,7 +166,7 @@ func (p *Pages) decideApproval(x *server.Exchange) {
 			Page: "decided", Title: "You denied it", Plain: true,
 			Lead: "Nothing was charged, and the link is no longer valid.",
 		})
-	case v.choose(account.ID) != nil:
+	case session.Principal.Workspace != data.Purchase.Workspace:
 		// It is approved all the same, and must not be approved again.
 		v.site.Show(x, 200, &page.View{
 			Page: "decided", Title: "You approved it", Plain: true,
@@ -189,7 +174,8 @@ func (p *Pages) decideApproval(x *server.Exchange) {
 				"purchases. The link shows where it is paid.",
 		})
 	default: // the pages now show this workspace
-		v.site.Redirect(x, Root+"/purchases/"+api.NounPurchase.Text(id)+"?done=approve")
+		v.site.Redirect(x, Root+"/purchases/"+
+			api.NounPurchase.Text(data.Purchase.ID)+"?done=approve")
 	}
 }
 

@@ -37,24 +37,24 @@ type addressPage struct {
 }
 
 // address reads a link; false when it is answered.
-func (p *Pages) address(x *server.Exchange) (v *visit, flow [16]byte, data addressPage, ok bool) {
+func (p *Pages) address(x *server.Exchange) (v *visit, data addressPage, ok bool) {
 	v = &visit{Pages: p, x: x}
 	if !server.Fresh(p.config.Reader, time.Now().Add(p.config.ReadTimeout)) {
 		v.fail(faultBusy)
-		return v, flow, data, false
+		return v, data, false
 	}
-	flow, _ = api.NounFlow.Parse(string(x.Param(0)))
+	flow, _ := api.NounFlow.Parse(string(x.Param(0)))
 	data.AddressView, ok = p.config.Machine.AddressByLink(flow, sha256.Sum256(x.Param(1)), v.now())
 	if !ok {
 		v.fail(faultAddress)
-		return v, flow, data, false
+		return v, data, false
 	}
 	data.Path = string(x.Ctx.Path())
-	return v, flow, data, true
+	return v, data, true
 }
 
 func (p *Pages) showAddress(x *server.Exchange) {
-	if v, _, data, ok := p.address(x); ok {
+	if v, data, ok := p.address(x); ok {
 		v.site.Show(x, 200, &page.View{
 			Page: "address", Title: "May alerts be sent to you?", Plain: true, Data: data,
 		})
@@ -62,13 +62,13 @@ func (p *Pages) showAddress(x *server.Exchange) {
 }
 
 func (p *Pages) confirmAddress(x *server.Exchange) {
-	v, flow, data, ok := p.address(x)
+	v, data, ok := p.address(x)
 	if !ok {
 		return
 	}
 	_, fault := p.site.Fields(x) // from this page, not from another site
 	if fault == nil {
-		fault = p.config.Workspaces.Alerts.ConfirmAddress(flow, string(x.Param(1)))
+		fault = v.ask("confirmAddress", nil, nil, string(x.Param(0)), string(x.Param(1)))
 	}
 	if fault != nil {
 		v.fail(fault)
@@ -83,6 +83,6 @@ func (p *Pages) confirmAddress(x *server.Exchange) {
 
 // askAddress mails the link that asks for an address once more.
 func askAddress(v *visit, id [16]byte, data *alertsPage) {
-	fault := v.config.Workspaces.Alerts.AskAddress(v.who.Workspace, id)
+	fault := v.ask("askAddress", nil, nil, api.NounFlow.Text(id))
 	v.finish(fault, showAlerts, data.Path, "asked")
 }

@@ -10,14 +10,6 @@ import (
 	api "tollgate/server/workspace"
 )
 
-// decision is what the form of this visit decides about a workspace.
-func (v *visit) decision(workspace uint32) *api.Decision {
-	return &api.Decision{
-		Person: v.who.Person, Name: v.who.Name, Session: v.who.Session, Workspace: workspace,
-		Once: page.OnceKey(v.fields),
-	}
-}
-
 // finish ends a form: errors are shown on the page that again shows, success on the page that is
 // next.
 func (v *visit) finish(fault *server.Fault, again func(*visit), next, what string) {
@@ -62,25 +54,24 @@ var happenings = map[string]page.Notice{
 
 // setBilling sets the cap, or pauses and unpauses purchases.
 func setBilling(v *visit) {
-	c, what := &state.SetBilling{Workspace: v.who.Workspace, Person: true}, "cap"
-	switch v.fields.Get("action") {
-	case "pause":
-		c.HasPaused, c.Paused, what = true, true, "pause"
-	case "unpause":
-		c.HasPaused, what = true, "unpause"
+	var fault *server.Fault
+	what := v.fields.Get("action")
+	switch what {
+	case "pause", "unpause":
+		fault = v.ask("pausePurchases", map[string]bool{"paused": what == "pause"}, nil)
 	default:
-		most := v.config.Machine.Policy().MaxCapCents
-		amount, ok := parseCents(v.fields.Get("cap"))
-		if !ok || amount > most {
-			v.problem(server.NewFault(400, "invalid_field", "Invalid cap").With(
-				"Nothing was changed. Write an amount in dollars, such as 50 or 49.50, of at most " +
-					page.Cents(most) + "."))
-			showPurchases(v)
-			return
+		what = "cap"
+		amount := -1 // which the row refuses
+		if cents, ok := parseCents(v.fields.Get("cap")); ok {
+			amount = int(cents)
 		}
-		c.HasCap, c.CapCents = true, amount
+		if fault = v.ask("lowerCap", map[string]int{"capCents": amount}, nil); fault != nil &&
+			fault.Code == "invalid_field" {
+			fault = fault.Saying("Invalid cap").With("Nothing was changed. Write an amount in dollars, " +
+				"such as 50 or 49.50, of at most " +
+				page.Cents(v.config.Machine.Policy().MaxCapCents) + ".")
+		}
 	}
-	fault := v.config.Workspaces.Decide(v.decision(v.who.Workspace), state.KindSetBilling, c)
 	v.finish(fault, showPurchases, Root+"/purchases", what)
 }
 
@@ -102,20 +93,15 @@ func decidePurchase(v *visit) {
 	if !ok {
 		return
 	}
-	what, d := v.fields.Get("action"), v.decision(v.who.Workspace)
-	var fault *server.Fault
+	what, id := v.fields.Get("action"), api.NounPurchase.Text(found.ID)
+	fault := faultForm
 	switch what {
-	case "approve":
-		fault = v.config.Workspaces.Purchases.Approve(d, found.ID)
-	case "deny":
-		fault = v.config.Workspaces.Decide(d, state.KindDenyPurchase,
-			&state.DenyPurchase{ID: found.ID})
+	case "approve", "deny":
+		fault = v.ask("decidePurchase", map[string]string{"action": what}, nil, id)
 	case "cancel":
-		fault = v.config.Workspaces.Purchases.CancelPurchase(d, found.ID)
-	default:
-		fault = faultForm
+		fault = v.ask("cancelPurchase", nil, nil, id)
 	}
-	v.finish(fault, showPurchase, Root+"/purchases/"+api.NounPurchase.Text(found.ID), what)
+	v.finish(fault, showPurchase, Root+"/purchases/"+id, what)
 }
 
 var faultForm = server.NewFault(400, "invalid_field", "The form has no action").With(
@@ -123,11 +109,12 @@ var faultForm = server.NewFault(400, "invalid_field", "The form has no action").
 
 // rotateKeys replaces all keys by one, which this answer alone shows.
 func rotateKeys(v *visit) {
-	key, fault := v.config.Workspaces.Members.RotateKeys(v.decision(v.who.Workspace))
+	var made struct{ Key string }
+	fault := v.ask("rotateKeys", nil, &made)
 	switch {
 	case fault != nil:
 		v.problem(fault)
-	case key == "":
+	case made.Key == "":
 		v.notice = &page.Notice{
 			Tone: page.Hint, Title: "This form was sent before",
 			Detail: "The keys were replaced then, and the new one was shown then. If you have not got " +
@@ -135,7 +122,7 @@ func rotateKeys(v *visit) {
 		}
 	default:
 		v.notice = &page.Notice{
-			Tone: page.Done, Title: "All keys were replaced by this one", Secret: key,
+			Tone: page.Done, Title: "All keys were replaced by this one", Secret: made.Key,
 			Detail: "Copy it now: it is not stored, and is shown this once. Agents that have an older " +
 				"key get 401 from now on.",
 		}
@@ -145,24 +132,15 @@ func rotateKeys(v *visit) {
 
 // confirmSignup confirms that an agent may sign up at a flow's product.
 func confirmSignup(v *visit, id [16]byte) {
-	fault := v.config.Workspaces.Decide(v.decision(v.who.Workspace), state.KindConfirmSignup,
-		&state.ConfirmSignup{Workspace: v.who.Workspace, ID: id})
+	fault := v.ask("confirmSignup", nil, nil, api.NounFlow.Text(id))
 	v.finish(fault, showFlow, Root+"/flows/"+api.NounFlow.Text(id), "confirm")
 }
-
-// maxNote is the maximum length of a note about a fix, in characters.
-const maxNote = 2000
 
 // markReady reports whether an issue is fixed; the next run decides.
 func markReady(v *visit, id [16]byte) {
 	note := v.typed("note")
-	fault := server.NewFault(400, "invalid_note", "Describe the fix in 1 to 2,000 characters").With(
-		"Nothing was changed.")
-	if n := len([]rune(note)); n > 0 && n <= maxNote {
-		fault = v.config.Workspaces.Order(v.flow(), state.KindMarkIssueReady, &state.MarkIssueReady{
-			Workspace: v.who.Workspace, ID: id, Note: note,
-		})
-	}
+	fault := v.ask("changeIssue", map[string]string{"status": "fix_ready", "note": note}, nil,
+		api.NounIssue.Text(id))
 	if fault != nil && fault.Code == "invalid_issue_status" && v.said(id, note) {
 		fault = nil // by the same form, which was sent twice
 	}

@@ -3,8 +3,6 @@ package owner
 import (
 	"strconv"
 
-	"github.com/go-json-experiment/json"
-
 	state "tollgate/engine/workspace"
 	sdk "tollgate/sdk/go"
 	"tollgate/server/console/page"
@@ -75,12 +73,15 @@ func saveFlow(v *visit) {
 		newFlow(v)
 		return
 	}
-	field, fault := v.config.Workspaces.Flows.SaveFlow(v.decision(v.who.Workspace), id, v.flowFields())
+	fault := v.ask("saveFlow", v.flowFields(), nil, api.NounFlow.Text(id))
 	if fault == nil {
 		v.finish(nil, nil, Root+"/flows/"+api.NounFlow.Text(id), "save")
 		return
 	}
-	d := &draft{ID: api.NounFlow.Text(id), Wrong: field, Fields: map[string]string{}}
+	d := &draft{ID: api.NounFlow.Text(id), Fields: map[string]string{}}
+	if len(fault.Fields) > 0 {
+		d.Wrong = fault.Fields[0].Field
+	}
 	for name := range v.fields {
 		d.Fields[name] = v.fields.Get(name)
 	}
@@ -92,8 +93,8 @@ func saveFlow(v *visit) {
 	v.showDraft(d)
 }
 
-// flowFields writes the form as a body of the API. What was left empty is taken away.
-func (v *visit) flowFields() []byte {
+// flowFields is the form as a body of the API. What was left empty is taken away.
+func (v *visit) flowFields() sdk.FlowChange {
 	body := sdk.FlowChange{
 		Name: v.change("name"), URL: v.change("url"), Task: v.change("task"),
 		SuccessCriteria: v.change("successCriteria"), Access: v.change("access"),
@@ -109,11 +110,7 @@ func (v *visit) flowFields() []byte {
 		}
 		body.Verification = sdk.Set(proof)
 	}
-	written, err := json.Marshal(body, json.Deterministic(true))
-	if err != nil {
-		return nil // a body that is refused: nothing above is without a JSON form
-	}
-	return written
+	return body
 }
 
 // change makes what a field of the form holds the value of the API's field, or none.
@@ -126,6 +123,6 @@ func (v *visit) change(name string) sdk.Change[string] {
 
 // archiveFlow takes a flow out of the list; its runs stay.
 func archiveFlow(v *visit, id [16]byte) {
-	fault := v.ask("archiveFlow", api.NounFlow.Text(id), nil, nil)
+	fault := v.ask("archiveFlow", nil, nil, api.NounFlow.Text(id))
 	v.finish(fault, showFlow, Root+"/flows", "archive")
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	state "tollgate/engine/workspace"
-	"tollgate/server"
+	sdk "tollgate/sdk/go"
 	"tollgate/server/console/page"
 	api "tollgate/server/workspace"
 )
@@ -27,21 +27,15 @@ func (f *flowPage) MaxHours() int { return state.MaxScheduleHours }
 
 // setSchedule sets or ends a flow's schedule.
 func setSchedule(v *visit, id [16]byte) {
-	c := &state.ScheduleFlow{Workspace: v.who.Workspace, Flow: id}
-	what, fault := "unscheduled", (*server.Fault)(nil)
+	c, what := sdk.FlowChange{Schedule: sdk.Clear[sdk.FlowSchedule]()}, "unscheduled"
 	if v.fields.Get("action") != "end" {
-		what = "scheduled"
-		hours, err := strconv.ParseUint(v.typed("hours"), 10, 8)
-		if err != nil || hours < 1 || hours > state.MaxScheduleHours {
-			fault = server.NewFault(400, "invalid_field",
-				fmt.Sprintf("Hours are a whole number of 1 to %d", state.MaxScheduleHours)).With(
-				"Nothing was changed. 24 is once a day, 168 once a week.")
+		hours, err := strconv.Atoi(v.typed("hours"))
+		if err != nil {
+			hours = 0 // which the row refuses in its words
 		}
-		c.EveryHours = uint32(hours)
+		c.Schedule, what = sdk.Set(sdk.FlowSchedule{EveryHours: hours}), "scheduled"
 	}
-	if fault == nil {
-		fault = v.config.Workspaces.Decide(v.decision(v.who.Workspace), state.KindScheduleFlow, c)
-	}
+	fault := v.ask("changeFlow", c, nil, api.NounFlow.Text(id))
 	v.finish(fault, showFlow, Root+"/flows/"+api.NounFlow.Text(id), what)
 }
 
@@ -73,17 +67,15 @@ func showAccess(v *visit) {
 
 // setAccess stores test credentials of a host, or forgets them.
 func setAccess(v *visit) {
-	host, d := v.typed("host"), v.decision(v.who.Workspace)
+	host := v.typed("host")
 	if v.fields.Get("action") == "remove" {
-		fault := v.config.Workspaces.Decide(d, state.KindRemoveTestAccess, &state.RemoveTestAccess{
-			Workspace: v.who.Workspace, Host: host,
-		})
+		fault := v.ask("removeTestAccess", nil, nil, host)
 		v.finish(fault, showAccess, accessPath, "access-gone")
 		return
 	}
-	fault := v.config.Workspaces.Flows.SetTestAccess(d, host, &api.TestCredentials{
-		Username: v.fields.Get("username"), Password: v.fields.Get("password"),
-		Note: strings.ReplaceAll(v.fields.Get("note"), "\r\n", "\n"),
-	})
+	fault := v.ask("setTestAccess", map[string]string{
+		"username": v.fields.Get("username"), "password": v.fields.Get("password"),
+		"note": strings.ReplaceAll(v.fields.Get("note"), "\r\n", "\n"),
+	}, nil, host)
 	v.finish(fault, showAccess, accessPath, "access")
 }

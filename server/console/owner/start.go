@@ -57,7 +57,7 @@ func showStart(v *visit) {
 		return
 	}
 	var answer struct{ Quote sdk.Quote }
-	fault := v.ask("getQuote", api.NounFlow.Text(id), nil, &answer)
+	fault := v.ask("getQuote", nil, &answer, api.NounFlow.Text(id))
 	flow, known := v.config.Machine.Flow(v.who.Workspace, id)
 	switch {
 	case !known:
@@ -85,8 +85,8 @@ func showStart(v *visit) {
 // startRun starts a run at its quoted price. Where none is left, the purchase is next.
 func startRun(v *visit, id [16]byte) {
 	var made sdk.Started
-	fault := v.ask("startRun", api.NounFlow.Text(id),
-		sdk.StartRequest{Fingerprint: v.fields.Get("fingerprint")}, &made)
+	fault := v.ask("startRun",
+		sdk.StartRequest{Fingerprint: v.fields.Get("fingerprint")}, &made, api.NounFlow.Text(id))
 	if fault != nil && fault.Code == "payment_required" && made.Purchase.ID == "" {
 		fault.Detail = "Nothing was charged. Buy a run on the page Purchases: the saved card pays it."
 	}
@@ -100,13 +100,13 @@ func buyRuns(v *visit) {
 		runs = 0 // which the row refuses in its words
 	}
 	var made sdk.Started
-	fault := v.ask("buyRuns", "", sdk.PurchaseRequest{Runs: runs}, &made)
+	fault := v.ask("buyRuns", sdk.PurchaseRequest{Runs: runs}, &made)
 	v.went(fault, &made, showPurchases, "")
 }
 
 // cancelRun cancels a run that has not ended.
 func cancelRun(v *visit, id [16]byte) {
-	fault := v.ask("cancelRun", api.NounRun.Text(id), nil, nil)
+	fault := v.ask("cancelRun", nil, nil, api.NounRun.Text(id))
 	if run, _ := v.config.Machine.Run(v.who.Workspace, id); fault != nil &&
 		fault.Code == "cannot_cancel" && run.Status == state.RunCancelled {
 		fault = nil // by the same form, which was sent twice
@@ -117,13 +117,13 @@ func cancelRun(v *visit, id [16]byte) {
 // answerRun lets a run go on that waits for a person.
 func answerRun(v *visit, id [16]byte) {
 	answer := sdk.ResumeRequest{Answer: v.typed("answer")}
-	fault := v.ask("resumeRun", api.NounRun.Text(id), answer, nil)
+	fault := v.ask("resumeRun", answer, nil, api.NounRun.Text(id))
 	v.finish(fault, showRun, Root+"/runs/"+api.NounRun.Text(id), "answer")
 }
 
 // inspect reads what a product publishes, which takes up to a minute.
 func inspect(v *visit) {
 	var made sdk.Started
-	fault := v.ask("inspectProduct", "", sdk.InspectionRequest{URL: v.typed("url")}, &made)
+	fault := v.ask("inspectProduct", sdk.InspectionRequest{URL: v.typed("url")}, &made)
 	v.went(fault, &made, showInspections, "inspect")
 }

@@ -386,20 +386,26 @@ func (s SignedIn) Visitor(x *server.Exchange, local bool) (Visitor, error) {
 	}, nil
 }
 
-// ask calls a row of the workspace API in this person's name, and decodes its answer into data. The
-// row checks and refuses as it does for an agent, and its message is shown.
-func (v *visit) ask(operation, id string, body, data any) *server.Fault {
-	c, err := server.Call{Operation: operation}, error(nil)
+// asking is how this visit calls the workspace API.
+func (v *visit) asking() *api.Visit {
+	return &api.Visit{
+		Person: v.who.Person, Session: v.who.Session, Workspace: v.who.Workspace,
+		Once: page.OnceKey(v.fields),
+	}
+}
+
+// ask calls a row of the workspace API in this person's name, about what path names, and decodes
+// its answer into data. The row checks and refuses as it does for an agent, and its message is
+// shown.
+func (v *visit) ask(operation string, body, data any, path ...string) *server.Fault {
+	c, err := server.Call{Operation: operation, Path: path}, error(nil)
 	if body != nil {
 		if c.Body, err = json.Marshal(body, json.Deterministic(true)); err != nil {
 			v.config.Log.Error("a request cannot be written", "operation", operation, "error", err)
 			return server.FaultInternal
 		}
 	}
-	if id != "" {
-		c.Path = []string{id}
-	}
-	reply := v.config.Workspaces.Ask(v.decision(v.who.Workspace), c)
+	reply := v.config.Workspaces.Ask(v.asking(), c)
 	if data != nil && (reply.Fault == nil || reply.Fault.Code == "payment_required") {
 		err = json.Unmarshal(reply.Body, data, json.MatchCaseInsensitiveNames(true))
 	}
@@ -407,7 +413,15 @@ func (v *visit) ask(operation, id string, body, data any) *server.Fault {
 		v.config.Log.Error("an answer cannot be read", "operation", operation, "error", err)
 		return server.FaultInternal
 	}
-	return reply.Fault
+	return unchanged(reply.Fault)
+}
+
+// unchanged adds to a refusal that nothing was changed, where it does not say what became of it.
+func unchanged(f *server.Fault) *server.Fault {
+	if f == nil || f.Status >= 500 || f.Detail != "" || strings.Contains(f.Message, "Nothing ") {
+		return f
+	}
+	return f.With("Nothing was changed.")
 }
 
 // went ends a form that starts or buys: at the run or at the purchase that it made.
