@@ -125,9 +125,10 @@ func exceeding(what string, counts map[string]int, usual int, above map[string]i
 // shownTypes is how many of the largest types are printed.
 const shownTypes = 25
 
-// countTypes prints methods and fields of the largest types.
+// countTypes prints methods and fields of the largest types, and the methods that a value has with
+// those of embedded types, which have no limit: who reads a type reads what it declares.
 func countTypes(t *testing.T, packages []*checkedPackage) []string {
-	methods, fields := map[string]int{}, map[string]int{}
+	methods, reached, fields := map[string]int{}, map[string]int{}, map[string]int{}
 	for _, p := range packages {
 		for _, name := range p.types.Scope().Names() {
 			declared, ok := p.types.Scope().Lookup(name).(*types.TypeName)
@@ -137,6 +138,9 @@ func countTypes(t *testing.T, packages []*checkedPackage) []string {
 			kind, full := declared.Type().(*types.Named), p.folder+"."+name
 			for m := range kind.Methods() {
 				methods[full] += one(!p.generates(m))
+			}
+			for m := range types.NewMethodSet(types.NewPointer(kind)).Methods() {
+				reached[full] += one(!p.generates(m.Obj()))
 			}
 			switch u := kind.Underlying().(type) {
 			case *types.Interface:
@@ -163,6 +167,7 @@ func countTypes(t *testing.T, packages []*checkedPackage) []string {
 		t.Logf("types with the most %s, of %d\n%s", what, len(names), table.String())
 	}
 	show("methods", methods)
+	show("methods with those of embedded types", reached)
 	show("fields", fields)
 	return append(exceeding("methods", methods, maxMethods, above.methods),
 		exceeding("fields", fields, maxFields, above.fields)...)
