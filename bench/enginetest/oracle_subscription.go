@@ -151,43 +151,48 @@ func (s *OracleSubscription) Count(
 	}
 	e.put(p)
 	s.touched(e, now)
-	return e, s.EndedAt == 0 && p == s.last() && s.Plan.InvoiceAbove != nil
+	return e, s.EndedAt == 0 && s.Plan.InvoiceAbove != nil
 }
 
-// Above issues an interim invoice once the usage of the open span that no invoice has costs more
-// than the plan's InvoiceAbove. Its lines go on where those of the one before ended.
+// Above issues an interim invoice once the usage that no invoice has costs more than the plan's
+// InvoiceAbove. Its lines go on where those of the one before ended.
 func (s *OracleSubscription) Above(now int64) {
 	if s.Plan.InvoiceAbove == nil || s.EndedAt != 0 {
 		return
 	}
-	p, sum := s.last(), new(big.Rat)
-	for i := range p.plan.Features {
-		f := &p.plan.Features[i]
-		if f.Model.Name == "included" {
-			continue
-		}
-		before := new(big.Rat).Set(p.invoiced[f.Key])
-		if f.Accumulate {
-			before.Set(s.lined(p.plan, f.Key))
-			for _, closed := range s.spans[:p.number] {
-				if closed.plan == p.plan {
-					before.Add(before, closed.quantity(f.Key)).Sub(before, closed.invoiced[f.Key])
+	sum := new(big.Rat)
+	for n, p := range s.spans {
+		for i := range p.plan.Features {
+			f := &p.plan.Features[i]
+			if f.Model.Name == "included" {
+				continue
+			}
+			before := new(big.Rat).Set(p.invoiced[f.Key])
+			if f.Accumulate {
+				before.Set(s.lined(p.plan, f.Key))
+				for _, closed := range s.spans[:n] {
+					if closed.plan == p.plan {
+						before.Add(before, closed.quantity(f.Key)).Sub(before, closed.invoiced[f.Key])
+					}
 				}
 			}
+			after := new(big.Rat).Add(before, p.quantity(f.Key))
+			after.Sub(after, p.invoiced[f.Key])
+			sum.Add(sum, f.Model.Rate(after)).Sub(sum, f.Model.Rate(before))
 		}
-		after := new(big.Rat).Add(before, p.quantity(f.Key))
-		after.Sub(after, p.invoiced[f.Key])
-		sum.Add(sum, f.Model.Rate(after)).Sub(sum, f.Model.Rate(before))
 	}
 	if sum.Cmp(s.Plan.InvoiceAbove) <= 0 {
 		return
 	}
 	s.issueWaiting(now)
+	p := s.last()
 	v := &OracleInvoice{Type: billing.InvoiceInterim, At: now, Start: p.start, End: now}
 	p.end, p.interim = now, true
 	s.bill(v)
 	p.end, p.interim = 0, false
-	s.customer.issue(v)
+	if len(v.Lines) > 0 { // else the invoice that waited has all of it
+		s.customer.issue(v)
+	}
 }
 
 // spanAt is the span in which something that occurred at an instant counts.

@@ -18,6 +18,12 @@ type heldOf struct {
 	pool                            catalogs.PoolName
 }
 
+// ReservationRow is the row of a reservation that is kept: of one instant, lower ones expire first.
+func ReservationRow(m *Machine, env uint32, id [16]byte) uint32 {
+	row, _ := m.state.Load().holds.Find(env, &id)
+	return row
+}
+
 // LongestHoldText is how many bytes the longest text of a reservation has.
 func LongestHoldText(m *Machine) (longest int) {
 	h := &m.state.Load().holds

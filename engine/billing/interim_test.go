@@ -151,8 +151,9 @@ func TestALimitCountsThePeriodBehindAnInterimInvoice(t *testing.T) {
 	require.Equal(t, "5", used.String())
 }
 
-// TestAnInterimInvoiceIsOfWhereItsSubscriptionIs: a reservation is billed when it expires, and the
-// tick has no work left to end the period behind it. The period's end bills what was used.
+// TestAnInterimInvoiceIsOfWhereItsSubscriptionIs: a reservation is billed when it expires, and so is
+// the interim invoice to which that leads, although the tick has no work left to end the period
+// behind it.
 func TestAnInterimInvoiceIsOfWhereItsSubscriptionIs(t *testing.T) {
 	s := newInterims(t, interimPlan("small", 0, "tokens"))
 	s.at(20 * dayMS)
@@ -168,15 +169,48 @@ func TestAnInterimInvoiceIsOfWhereItsSubscriptionIs(t *testing.T) {
 	require.LessOrEqual(t, s.m.NextDue(), s.Stamp, "more is due")
 	s.at(29 * dayMS)
 	all := s.invoices()
-	require.Len(t, all, 2)
-	require.Equal(t, billing.InvoiceRegular, all[1].Type)
-	require.Equal(t, int64(enginetest.Epoch+28*dayMS), all[1].CreatedAt)
+	require.Len(t, all, 3)
+	require.Equal(t, billing.InvoiceInterim, all[1].Type)
+	require.Equal(t, enginetest.Epoch+26*dayMS+c.TTLMS, all[1].CreatedAt)
 	require.Equal(t, "15", all[1].Amount.String())
+	require.Equal(t, billing.InvoiceRegular, all[2].Type)
+	require.Equal(t, int64(enginetest.Epoch+28*dayMS), all[2].CreatedAt)
+	require.Equal(t, "0", all[2].Amount.String())
 
 	s.use("tokens", 11, 0)
 	all = s.invoices()
-	require.Equal(t, billing.InvoiceInterim, all[2].Type)
-	require.Equal(t, "11", all[2].Amount.String())
+	require.Equal(t, billing.InvoiceInterim, all[3].Type)
+	require.Equal(t, "11", all[3].Amount.String())
+}
+
+// TestLateUsageCountsTowardsAnInterimInvoice: what a period that is over has left, once its invoice
+// is issued, and while that waits.
+func TestLateUsageCountsTowardsAnInterimInvoice(t *testing.T) {
+	for _, waits := range []uint32{0, 2 * 24 * 60} {
+		s := newInterims(t, interimPlan("small", 0, "tokens"))
+		s.do(billing.KindSetPaymentTerms, &billing.SetPaymentTerms{
+			Env: enginetest.Sandbox, Days: 30, SetSettle: true, SettleMinutes: waits,
+		})
+		s.use("tokens", 4, 0)
+		s.at(29 * dayMS)
+		before := len(s.invoices())
+		s.use("tokens", 3, -2*dayMS)
+		s.use("tokens", 3, 0)
+		require.Len(t, s.invoices(), before, "waits %d", waits)
+		s.use("tokens", 5, -2*dayMS)
+		all := s.invoices()[before:]
+		if waits == 0 {
+			require.Len(t, all, 1)
+			require.Equal(t, billing.InvoiceInterim, all[0].Type)
+			require.Equal(t, "11", all[0].Amount.String(), "8 of them are late")
+			continue
+		}
+		require.Len(t, all, 2)
+		require.Equal(t, billing.InvoiceRegular, all[0].Type)
+		require.Equal(t, "12", all[0].Amount.String())
+		require.Equal(t, billing.InvoiceInterim, all[1].Type)
+		require.Equal(t, "3", all[1].Amount.String())
+	}
 }
 
 // TestInterimInvoicesEndAtAHundredUnpaid: so an event's work has a bound. The period's end bills

@@ -27,10 +27,6 @@ type projections struct {
 	people []*person
 	holds  []*projectionHold
 	minted int
-	// ticks counts the ticks at the present instant.
-	ticks int
-	// undecided is set once the oracle cannot know what is right: the history ends there.
-	undecided bool
 	// snapshot is one that was taken after the entry before the cut-th.
 	snapshot []byte
 	cut      int

@@ -21,6 +21,7 @@ type projectionHold struct {
 	subscription     [16]byte
 	granted, settled decimal.Decimal
 	expiresAt        int64
+	row              uint32 // those of one instant expire in the order of their rows
 	bills            bool
 	state            billing.ReservationState
 	billed           *recorded // what expiry billed
@@ -35,14 +36,14 @@ func (v *projectionHold) held() decimal.Decimal {
 }
 
 // advance brings the oracle to now: each reservation ends at its instant, when the subscriptions
-// are as of then. Interim invoices to which that leads are of now, behind all that is due by then.
+// are as of then. So are the interim invoices to which that leads.
 func (h *projections) advance() {
-	var above []*enginetest.OracleSubscription
 	for {
 		var first *projectionHold
 		for _, v := range h.holds {
 			if v.state == billing.ReservationOpen && v.expiresAt <= h.now() &&
-				(first == nil || v.expiresAt < first.expiresAt) {
+				(first == nil || v.expiresAt < first.expiresAt ||
+					v.expiresAt == first.expiresAt && v.row < first.row) {
 				first = v
 			}
 		}
@@ -57,20 +58,13 @@ func (h *projections) advance() {
 			var leads bool
 			first.billed, leads = h.settles(
 				first, first.of, units, first.expiresAt, first.expiresAt)
-			if leads && !slices.Contains(above, first.of) {
-				above = append(above, first.of)
+			if leads {
+				first.of.Above(first.expiresAt)
 			}
 		}
 	}
 	for _, p := range h.people {
 		p.oracle.Advance(h.now())
-	}
-	if len(above) > 0 && h.ticks > 1 {
-		h.undecided = true // whether the tick before the last one came before the end of a period
-		return
-	}
-	for _, s := range above {
-		s.Above(h.now())
 	}
 }
 
@@ -92,9 +86,7 @@ func (h *projections) settles(
 
 // hold reserves, or does something with one of the newest reservations.
 func (h *projections) hold(p *person) {
-	if h.advance(); h.undecided {
-		return
-	}
+	h.advance()
 	if len(h.holds) == 0 || rapid.IntRange(0, 2).Draw(h.t, "new") == 0 {
 		h.reserve(p)
 		return
@@ -145,6 +137,7 @@ func (h *projections) reserve(p *person) {
 	v.of = p.oracle.Subscriptions[slices.Index(p.ids, v.subscription)]
 	require.True(h.t, v.of.Carries(v.feature))
 	v.granted, v.expiresAt = c.Items[0].Units, h.now()+c.TTLMS
+	v.row = billing.ReservationRow(h.m, enginetest.Sandbox, c.ID)
 	h.holds = append(h.holds, v)
 }
 

@@ -357,6 +357,7 @@ func (t *turn) record(c *RecordUsage, u *usage) {
 	case u.late != nil:
 		u.late.Cover(u.spot, u.feature, u.burning.Covered)
 		t.Commit(u.late)
+		t.Above(u.place.Subscription)
 		if u.place.Credited() {
 			lock := t.Stripe(u.customer)
 			lock.Lock()

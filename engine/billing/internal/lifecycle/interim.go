@@ -2,44 +2,52 @@ package lifecycle
 
 import (
 	"tollgate/engine/billing/internal/book"
+	"tollgate/engine/billing/internal/catalogs"
+	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/billing/internal/sums"
 	"tollgate/engine/decimal"
 )
 
 // BillAbove issues an interim invoice for each subscription that Above named whose unbilled usage
-// has passed its plan's invoiceAbove. It runs behind the command, whose journal records it follows.
-// Where a command has left no work for the second one, or expiry has billed a reservation and left
-// none to bring the subscription to now, the next usage issues it or the period's end bills it.
+// has passed its plan's invoiceAbove: of eight at the most, as many as a settlement has items. It
+// runs behind the command, whose journal records it follows.
 func (t *Runner) BillAbove() {
 	if len(t.Moves.Above) == 0 {
 		return
 	}
 	t.Moves.After = t.Entry.Next()
-	for i, row := range t.Moves.Above {
-		if i > 0 && t.Spent() {
-			break
-		}
-		t.billAbove(row)
+	for _, row := range t.Moves.Above {
+		b := t.S.Subscriptions.Read(row)
+		t.billAbove(row, t.S.Environment(t.S.Customers.Read(b.Customer).Env).Now(t.Stamp))
 	}
 	t.Moves.Above, t.Moves.After = t.Moves.Above[:0], 0
+}
+
+// expire lets a reservation expire at its instant, to which its customer's subscriptions were
+// brought, and issues the interim invoices of that instant to which the usage leads that it
+// becomes: no later usage, and no period's end, comes before them.
+func (t *Runner) expire(hold rows.Due) {
+	before := len(t.Moves.Above)
+	t.Holds.ExpireHold(hold.Row)
+	for _, row := range t.Moves.Above[before:] {
+		t.billAbove(row, hold.At)
+	}
+	t.Moves.Above = t.Moves.Above[:before]
 }
 
 // mostUnpaid is the number of unpaid invoices with which a subscription has no interim one more:
 // each reads all of them. The period's end bills the usage.
 const mostUnpaid = 100
 
-func (t *Runner) billAbove(row uint32) {
+// billAbove is BillAbove of a subscription that was brought to an instant.
+func (t *Runner) billAbove(row uint32, now int64) {
 	version := t.VersionOf(row)
 	if version.InvoiceAbove.IsZero() {
 		return
 	}
-	t.Spend(1 + len(version.Features))
-	b := t.S.Subscriptions.Read(row)
-	now := t.S.Environment(t.S.Customers.Read(b.Customer).Env).Now(t.Stamp)
-	if b.Due <= now { // the entry had no work left to bring it to now
-		return
-	}
-	if !t.S.beyond(row, version.InvoiceAbove) {
+	beyond, meters := t.S.beyond(row, version.InvoiceAbove)
+	t.Spend(1 + len(version.Features) + meters)
+	if !beyond {
 		return
 	}
 	unpaid := t.S.unpaidOf(row, mostUnpaid)
@@ -65,36 +73,74 @@ func (s *Projector) unpaidOf(row uint32, most int) (n int) {
 	return n
 }
 
-// beyond reports whether the unbilled usage of a subscription's present span costs more than an
-// amount. Usage ahead of the period's end counts when its period begins.
-func (s *Projector) beyond(row uint32, amount decimal.Decimal) bool {
+// beyond reports whether the usage of a subscription that no invoice has costs more than an amount:
+// that of the present span, and what closed ones have left. Usage ahead of the period's end counts
+// when its period begins. meters is how many it looked at of closed spans.
+func (s *Projector) beyond(row uint32, amount decimal.Decimal) (beyond bool, meters int) {
 	b := s.Subscriptions.Whole(row)
 	if b.EndedAt != 0 {
-		return false
+		return false, 0
 	}
 	c := s.Environment(s.Customers.Read(b.Customer).Env).Catalog.Load()
+	sum := unbilledSum{s: s, b: &b}
+	for at := b.FirstSpan; at != 0; {
+		p := s.Spans.Read(at)
+		for m := p.FirstMeter; m != 0; meters++ {
+			x := s.Meters.Read(m)
+			sum.add(c.Version(p.Version), x.Slot, x.Invoiced, x.Unbilled())
+			m = x.Next
+		}
+		at = p.Next
+	}
 	version := c.Version(b.Version)
-	var sum decimal.Exact
 	for i := range version.Features {
 		f := &version.Features[i]
 		if !f.Priced {
 			continue
 		}
 		at := book.Place{Subscription: row, Counter: b.FirstCounter + uint32(i), Feature: f}
-		to := s.Billed(at, false)
-		if f.Accumulate {
-			to = sums.Difference(to, s.uncovered(at).Next)
-		}
-		from := sums.Difference(to, s.unbilled(&b, at))
-		added, ok := Added(f, from, sums.Difference(to, from))
-		if !ok {
-			return true
-		}
-		if sum, ok = sum.Add(added); !ok {
-			return true
-		}
+		units := s.unbilled(&b, at)
+		sum.add(version, uint32(i), sums.Difference(s.Billed(at, false), units), units)
 	}
-	return sum.Cmp(amount.Exact()) > 0
+	return sum.over || sum.total.Cmp(amount.Exact()) > 0, meters
+}
+
+// unbilledSum adds up the price of units that no invoice has, unrounded; over is set where that is
+// beyond the range of numbers.
+type unbilledSum struct {
+	s     *Projector
+	b     *book.Subscription
+	total decimal.Exact
+	over  bool
+	// rated are where the next units of accumulating features begin.
+	rated map[book.SequenceKey]decimal.Decimal
+}
+
+// add adds units of a feature in a plan version, whose price begins behind so many, or where the
+// feature accumulates, behind those before it.
+func (u *unbilledSum) add(
+	v *catalogs.PlanVersion, slot uint32, billed, units decimal.Decimal,
+) {
+	f := &v.Features[slot]
+	if !f.Priced || units.IsZero() {
+		return
+	}
+	if f.Accumulate {
+		key := book.SequenceKey{Version: v.Number, Feature: f.Feature}
+		before, begun := u.rated[key]
+		if !begun {
+			before = u.s.ratedUnder(u.b, key, slot)
+		}
+		if u.rated == nil {
+			u.rated = map[book.SequenceKey]decimal.Decimal{}
+		}
+		billed, u.rated[key] = before, sums.Of(before, units)
+	}
+	added, ok := Added(f, billed, units)
+	if ok {
+		u.total, ok = u.total.Add(added)
+	}
+	u.over = u.over || !ok
 }
 
 // unbilled is what no invoice has of a place's units in the present span.
@@ -113,9 +159,11 @@ func issueInterim(l *Projection, at int64) {
 	d := l.draft(
 		book.InvoiceInterim, book.DerivedID(l.Sub.ID, book.LabelInterim, l.Sub.Adjustments), at,
 	)
-	l.Sub.Adjustments++
 	d.PeriodStart, d.PeriodEnd, d.fact.Interim = l.Sub.SpanStart, at, true
 	l.withPresent(at, func() { l.billUsage(d) })
+	if len(d.Items) > 0 { // else the invoice that waited has all of it
+		l.Sub.Adjustments++
+	}
 	l.issue(d)
 	l.Sub.Due = l.NextDue()
 }

@@ -285,7 +285,7 @@ func (t *Runner) AdvanceCustomer(customer uint32, now int64) bool {
 		if !t.advanceSubscriptions(customer, hold.At) || t.Spent() {
 			return false
 		}
-		t.Holds.ExpireHold(hold.Row)
+		t.expire(hold)
 	}
 	return t.advanceSubscriptions(customer, now)
 }

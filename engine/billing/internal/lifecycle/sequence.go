@@ -46,6 +46,26 @@ func (l *Projection) rated(version, slot uint32) *decimal.Decimal {
 	return &l.left(version, l.Catalog.Version(version).Features[slot].Feature).Rated
 }
 
+// ratedUnder is rated of a feature under a plan version, in the state.
+func (s *Projector) ratedUnder(
+	b *book.Subscription, key book.SequenceKey, slot uint32,
+) (rated decimal.Decimal) {
+	if key.Version == b.Version {
+		if b.FirstBase != 0 {
+			rated = s.Bases.Read(b.FirstBase + slot).Rated
+		}
+		return rated
+	}
+	for row := b.FirstSequence; row != 0; {
+		q := s.Sequences.Read(row)
+		if q.Version == key.Version && q.Feature == key.Feature {
+			return q.Rated
+		}
+		row = q.Next
+	}
+	return rated
+}
+
 // leave stores the sequences of the plan version that the subscription leaves.
 func (l *Projection) leave(old *catalogs.PlanVersion) {
 	for i := range old.Features {

@@ -30,7 +30,7 @@ func (t *Runner) happen(e *accounts.Environment, now int64) {
 	case first.At <= min(pool.At, hold.At):
 		t.advance(first.Row, min(now, first.Until(second), hold.At))
 	case hold.At <= pool.At:
-		t.Holds.ExpireHold(hold.Row)
+		t.expire(hold)
 	default: // what falls due next takes from the credits that end later
 		t.expireAt(pool.Row, min(now, first.At-1, hold.At-1))
 	}
