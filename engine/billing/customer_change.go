@@ -7,6 +7,7 @@ import (
 	"tollgate/engine"
 	"tollgate/engine/billing/internal/accounts"
 	"tollgate/engine/billing/internal/book"
+	"tollgate/engine/billing/internal/budgets"
 	"tollgate/engine/billing/internal/charging"
 	"tollgate/engine/billing/internal/credits"
 	"tollgate/engine/billing/internal/lifecycle"
@@ -288,9 +289,10 @@ func (m *customerReader) Entitlements(
 	if e == nil || row == 0 {
 		return nil, false
 	}
+	now = e.Now(now)
+	budgets.CatchUp(&s.budgets.Forest, env, now) // before the lock, which keeps Apply waiting
 	lock := s.ReadLock(row)
 	defer lock.RUnlock()
-	now = e.Now(now)
 	views := []EntitlementView{}
 	projections := s.Projections(row, now)
 	for sub := s.Customers.Read(row).FirstSubscription; sub != 0; {

@@ -1,6 +1,7 @@
 package billing_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -101,4 +102,58 @@ func TestExtendedHoldsAreNotOverdue(t *testing.T) {
 	s.sees("8", 2)
 	s.later(200_000, "dora")
 	s.sees("0", 10)
+}
+
+// TestManyOverdueHoldsHoldNothing: 100,000 reservations of one budget expire in one instant. The
+// first check behind it is right, and so are those between the ticks that end them, a move of the
+// budget, and a change of its limits.
+func TestManyOverdueHoldsHoldNothing(t *testing.T) {
+	many := int64(100_000)
+	if testing.Short() {
+		many = 5_000
+	}
+	s := overdue{newBudgetSandbox(t, inUSD("100000"))}
+	enginetest.NewCustomer(s.Log, "bob", "prepaid")
+	s.put("bob", "all", "bob")
+	s.done(billing.KindSetLimits, &billing.SetLimits{
+		CustomerHolds: uint64(many), EnvironmentHolds: uint64(many),
+	})
+	for n := range many {
+		c := enginetest.Reservation(fmt.Sprint("hold ", n), "ada", "words", 1)
+		c.TTLMS = 600_000
+		require.Equal(t, engine.OutcomeDone, s.Do(billing.KindReserve, c).Outcome)
+	}
+	rest := 100_000 - many
+	free := func(units int64) {
+		t.Helper()
+		ask := func(units int64) (d billing.Decision) {
+			s.m.Check(&billing.CheckQuery{
+				Env: enginetest.Sandbox, Customer: []byte("bob"), Feature: []byte("words"), Now: s.Stamp,
+				Track: true, Units: decimal.FromInt(units),
+			}, &d)
+			return d
+		}
+		require.Equal(t, billing.ReasonAllowed, ask(units).Reason)
+		require.Equal(t, billing.ReasonBudgetExceeded, ask(units+1).Reason)
+	}
+	s.later(599_999, "carl")
+	free(rest)
+	s.later(1, "dora")
+	free(100_000)
+	ticks := 0
+	for s.m.NextDue() <= s.Stamp {
+		held := s.first("all").Held
+		require.Zero(t, held)
+		require.Equal(t, engine.OutcomeDone, s.DoPayload(engine.KindTick, nil).Outcome)
+		switch ticks++; ticks {
+		case 1:
+			s.done(billing.KindPutBudget, &billing.PutBudget{Env: enginetest.Sandbox, Key: "top", Name: "top"})
+		case 2:
+			s.done(billing.KindMoveBudget, &billing.MoveBudget{
+				Env: enginetest.Sandbox, Key: "all", Parent: "top",
+			})
+		}
+		free(100_000)
+	}
+	require.Greater(t, ticks, 1, "one entry does not end them all")
 }

@@ -371,7 +371,5 @@ func (m *customerReader) budgets(
 	if e := s.Environment(env); e != nil {
 		now = e.Now(now)
 	}
-	lock := s.budgets.Forest.Lock(env)
-	lock.RLock()
-	return s, now, lock.RUnlock
+	return s, now, budgets.Current(&s.budgets.Forest, env, now).RUnlock
 }

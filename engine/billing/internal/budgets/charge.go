@@ -85,7 +85,8 @@ func (f *Forest) Plan(node uint32, charges []Charge, now int64) (r Refusal, o en
 }
 
 // Foresee is Plan for checks: with full set a hard limit that is reached refuses a charge of
-// nothing, too, and holds that are over hold nothing, whether or not a tick has ended them.
+// nothing, too, and holds that are over hold nothing, whether or not a tick has ended them. Where
+// it refuses and the forest is Behind, it may admit once that has been caught up with.
 func (f *Forest) Foresee(node uint32, charges []Charge, now int64, full bool) (
 	r Refusal, o engine.Outcome,
 ) {
@@ -111,7 +112,7 @@ func plan(f *Forest, node uint32, charges []Charge, now int64, as planning) (
 			held := l.Held
 			o = l.admits(charges, held, now, as.full)
 			if o != engine.OutcomeDone && as.check {
-				held, _ = held.Sub(overdue(f, row, now))
+				held = unexpired(f, row)
 				o = l.admits(charges, held, now, as.full)
 			}
 			if o != engine.OutcomeDone {

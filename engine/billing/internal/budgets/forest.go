@@ -37,7 +37,7 @@ type Forest struct {
 	owned rows.Links
 	// of are the nodes and zones of environments, by number.
 	of rows.Series[*environment]
-	// places are those of held items in their environments' over.
+	// places are those of held items in their environments' due.
 	places rows.Chunks[uint32]
 	// decoded are the zones, by their rows, which readers of all environments share.
 	decoded rows.Series[*zone.Zone]
@@ -61,8 +61,7 @@ type Lists struct {
 type environment struct {
 	nodes []uint32 // in order
 	zones []uint32
-	// over has the held items whose reservations expire into nothing, by the instant.
-	over rows.Dues
+	expiring
 }
 
 const locks = 64

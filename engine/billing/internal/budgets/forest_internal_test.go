@@ -53,6 +53,7 @@ type modelHold struct {
 	item uint32
 	node string
 	c    Charge
+	over int64
 }
 
 func newModel(t *rapid.T) *model {
@@ -187,9 +188,13 @@ func (m *model) used(l *Limit, start, end int64) (sum decimal.Exact) {
 	return sum
 }
 
-func (m *model) held(l *Limit, key string) (sum decimal.Exact) {
+func (m *model) held(l *Limit, key string) (sum decimal.Exact) { return m.heldAfter(l, key, 0) }
+
+// heldAfter is what a limit holds of what is over after an instant.
+func (m *model) heldAfter(l *Limit, key string, at int64) (sum decimal.Exact) {
 	for _, h := range m.holds {
-		if amount, takes := l.takes(&h.c); takes && slices.Contains(m.path(h.node), key) {
+		amount, takes := l.takes(&h.c)
+		if takes && h.over > at && slices.Contains(m.path(h.node), key) {
 			sum, _ = sum.Add(amount)
 		}
 	}
@@ -356,8 +361,44 @@ func (m *model) Hold(*rapid.T) {
 		return
 	}
 	item := uint32(len(m.holds)) + 1
-	m.f.Hold(&m.tx, item, node, &c, rows.Never)
-	m.holds = append(m.holds, modelHold{item, key, c})
+	over := m.drawOver()
+	m.f.Hold(&m.tx, item, node, &c, over)
+	m.holds = append(m.holds, modelHold{item, key, c, over})
+}
+
+// drawOver is when a hold expires into nothing, if it does.
+func (m *model) drawOver() int64 {
+	after := rapid.SampledFrom([]int64{1, 1, day / 48, day, rows.Never}).Draw(m.T, "over")
+	if after == rows.Never {
+		return after
+	}
+	return m.now + after
+}
+
+func (m *model) Extend(*rapid.T) {
+	if len(m.holds) == 0 {
+		m.Skip()
+	}
+	h := &m.holds[rapid.IntRange(0, len(m.holds)-1).Draw(m.T, "hold")]
+	h.over = m.drawOver()
+	Expires(&m.f, h.item, h.over)
+}
+
+// Glance is a query that another command interrupts.
+func (m *model) Glance(*rapid.T) {
+	if e := m.f.in(1); e != nil {
+		e.step(&m.f, m.now, rapid.IntRange(1, 3).Draw(m.T, "items"))
+	}
+}
+
+// Look is a query: what is over holds nothing.
+func (m *model) Look(*rapid.T) {
+	Current(&m.f, 1, m.now).RUnlock()
+	for _, key := range m.keys {
+		for row := m.first(key); row != 0; row = m.f.limits.Read(row).Next {
+			require.Equal(m, m.heldAfter(m.f.limits.Read(row), key, m.now), unexpired(&m.f, row))
+		}
+	}
 }
 
 func (m *model) Release(*rapid.T) {
@@ -404,7 +445,8 @@ func TestForestIsWhatEventsAndHoldsAddUpTo(t *testing.T) {
 		m := newModel(t)
 		t.Repeat(map[string]func(*rapid.T){
 			"put": m.Put, "move": m.Move, "set": m.Set, "event": m.Event, "correct": m.Correct,
-			"hold": m.Hold, "release": m.Release, "wait": m.Wait,
+			"hold": m.Hold, "release": m.Release, "extend": m.Extend, "wait": m.Wait,
+			"glance": m.Glance, "look": m.Look,
 			"": func(*rapid.T) { m.check() },
 		})
 	})

@@ -28,7 +28,7 @@ func (f *Forest) Hold(t *accounts.Tx, item, node uint32, c *Charge, over int64) 
 	}
 	*f.items.Write(row) = Item{Charge: *c, Node: node, Of: item}
 	f.items.by.Set(item, row)
-	f.in(env).over.Set(&f.places, row, over)
+	f.in(env).expiring.set(f, row, over)
 	f.tally(node, c)
 	f.addHeld(t, node, *c)
 }
@@ -45,7 +45,7 @@ func (f *Forest) Release(t *accounts.Tx, item uint32) {
 	lock.Lock()
 	defer lock.Unlock()
 	f.items.by.Set(item, 0)
-	f.in(env).over.Set(&f.places, row, rows.Never)
+	f.in(env).expiring.set(f, row, rows.Never)
 	*f.items.Write(row) = Item{Of: f.FreeItem}
 	f.FreeItem = row
 	back := held.Neg()
@@ -64,25 +64,7 @@ func Expires(f *Forest, item uint32, over int64) {
 	lock := f.Lock(env)
 	lock.Lock()
 	defer lock.Unlock()
-	f.in(env).over.Set(&f.places, row, over)
-}
-
-// mostOverdue bounds how many holds that are over a query leaves out of limits, since it keeps
-// Apply waiting: some 50 µs. Where more have come at one instant, the others count until ticks end
-// them.
-const mostOverdue = 1024
-
-// overdue is how much of what a limit holds is of holds that are over at an instant, and that no
-// tick has ended yet. It is for queries, and allocates nothing.
-func overdue(f *Forest, row uint32, now int64) (sum decimal.Exact) {
-	l := f.limits.Read(row)
-	f.in(f.nodes.Read(l.Node).Env).over.By(now, mostOverdue, func(item uint32) {
-		x := f.items.Read(item)
-		if amount, takes := l.takes(&x.Charge); takes && f.Within(x.Node, l.Node) {
-			sum, _ = sum.Add(amount)
-		}
-	})
-	return sum
+	f.in(env).expiring.set(f, row, over)
 }
 
 // HolderOf is the node at which an item of a hold holds something; 0: at none.

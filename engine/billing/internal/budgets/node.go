@@ -85,6 +85,7 @@ func (f *Forest) Put(t *accounts.Tx, c *PutBudget, w Known) (before uint32, o en
 	}
 	f.names.Write(p.row).Data = c.Name
 	f.replaceLimits(t, c, p, w.Now)
+	f.in(c.Env).again()
 	t.Fold(uint64(p.row)<<32 ^ uint64(n.Customer))
 	t.Spend(4 + 2*len(c.Limits))
 	return before, engine.OutcomeDone
@@ -345,6 +346,7 @@ func (f *Forest) Move(t *accounts.Tx, c *MoveBudget, now int64) (before string, 
 	}
 	n = f.nodes.Write(row)
 	n.Parent = parent
+	f.in(c.Env).again()
 	n.changed(now)
 	t.Fold(uint64(row)<<32 ^ uint64(parent))
 	return before, engine.OutcomeDone

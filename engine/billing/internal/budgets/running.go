@@ -13,12 +13,12 @@ type part struct {
 	taken, max decimal.Decimal
 }
 
-// partOf is a limit's part at an instant. A limit of 0 is full.
-func (l *Limit) partOf(now int64) part {
+// partOf is a limit's part at an instant, where it holds so much. A limit of 0 is full.
+func (l *Limit) partOf(held decimal.Exact, now int64) part {
 	if l.Max.Sign() <= 0 {
 		return part{l.Node, decimal.FromInt(1), decimal.FromInt(1)}
 	}
-	taken, ok := l.used(now).Add(l.Held)
+	taken, ok := l.used(now).Add(held)
 	if !ok {
 		taken = l.Max.Exact()
 	}
@@ -39,7 +39,7 @@ func (f *Forest) RunningOut(env uint32, percent int64, most int, now int64) (
 	bound := decimal.FromInt(percent)
 	for _, row := range e.nodes {
 		for at := f.nodes.Read(row).FirstLimit; at != 0; at = f.limits.Read(at).Next {
-			p := f.limits.Read(at).partOf(now)
+			p := f.limits.Read(at).partOf(unexpired(f, at), now)
 			if decimal.Product(p.taken, decimal.FromInt(100)).Cmp(decimal.Product(p.max, bound)) >= 0 &&
 				f.open(row) == engine.OutcomeDone {
 				parts = append(parts, p)

@@ -18,6 +18,29 @@ func (v *ArchiveBudget) Fields(w *wire.Codec) {
 }
 
 // Fields implements wire.Fielder.
+func (v *Binding) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &v.Node)
+	wire.Uint(w, 2, &v.Of)
+	wire.Uint(w, 3, &v.Window)
+	wire.Uint(w, 4, &v.Feature)
+	w.String(5, &v.Currency)
+	w.Decimal(6, &v.Limit)
+	w.Decimal(7, &v.Remaining)
+}
+
+// append appends the fields as Fields encodes them.
+func (v *Binding) append(dst []byte) []byte {
+	dst = wire.AppendUint(dst, 1, uint64(v.Node))
+	dst = wire.AppendUint(dst, 2, uint64(v.Of))
+	dst = wire.AppendUint(dst, 3, uint64(v.Window))
+	dst = wire.AppendUint(dst, 4, uint64(v.Feature))
+	dst = wire.AppendText(dst, 5, v.Currency)
+	dst = wire.AppendDecimal(dst, 6, v.Limit)
+	dst = wire.AppendDecimal(dst, 7, v.Remaining)
+	return dst
+}
+
+// Fields implements wire.Fielder.
 func (v *Counted) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Feature)
 	w.String(2, &v.Currency)

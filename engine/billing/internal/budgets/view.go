@@ -137,13 +137,14 @@ type BudgetView struct {
 	ModifiedAt int64             `json:"modifiedAt" as:"time"`
 }
 
-// BudgetView describes a node as of an instant; false where there is none. The lock is held.
+// View describes a node as of an instant; false where there is none. The caller holds the lock that
+// Current returns, as for all that follows.
 func (f *Forest) View(env uint32, key []byte, now int64, names Names) (v BudgetView, ok bool) {
 	row := f.Named(env, key)
 	if row == 0 {
 		return v, false
 	}
-	return f.view(row, now, names, overdueAt(f, env, now)), true
+	return f.view(row, now, names), true
 }
 
 // OwnView describes a customer's own node as of an instant; false where there is none. The caller
@@ -153,32 +154,10 @@ func (f *Forest) OwnView(customer uint32, now int64, names Names) (v BudgetView,
 	if row == 0 {
 		return v, false
 	}
-	return f.view(row, now, names, overdueAt(f, f.nodes.Read(row).Env, now)), true
+	return f.view(row, now, names), true
 }
 
-// overdueAt is overdue of all limits of an environment, by their rows; nil: of none.
-func overdueAt(f *Forest, env uint32, now int64) (over map[uint32]decimal.Exact) {
-	e := f.in(env)
-	if e == nil || e.over.First().At > now {
-		return nil
-	}
-	over = map[uint32]decimal.Exact{}
-	e.over.By(now, mostOverdue, func(item uint32) {
-		x := f.items.Read(item)
-		for at := x.Node; at != 0; at = f.nodes.Read(at).Parent {
-			for row := f.nodes.Read(at).FirstLimit; row != 0; row = f.limits.Read(row).Next {
-				if amount, takes := f.limits.Read(row).takes(&x.Charge); takes {
-					over[row], _ = over[row].Add(amount)
-				}
-			}
-		}
-	})
-	return over
-}
-
-func (f *Forest) view(
-	row uint32, now int64, names Names, over map[uint32]decimal.Exact,
-) (v BudgetView) {
+func (f *Forest) view(row uint32, now int64, names Names) (v BudgetView) {
 	n := f.nodes.Read(row)
 	v = BudgetView{
 		Key: f.Key(row), Name: f.names.Read(row).Data, Status: n.Status(), Children: n.Children,
@@ -191,7 +170,7 @@ func (f *Forest) view(
 		v.Customer = names.Customer(n.Customer)
 	}
 	for at := n.FirstLimit; at != 0; at = f.limits.Read(at).Next {
-		v.Limits = append(v.Limits, f.limitView(at, now, names, over[at]))
+		v.Limits = append(v.Limits, f.limitView(at, now, names))
 	}
 	for up := n.Parent; up != 0 && v.ClosedBy == nil; up = f.nodes.Read(up).Parent {
 		if above := f.nodes.Read(up); above.Frozen || above.Archived {
@@ -200,8 +179,9 @@ func (f *Forest) view(
 	}
 	for up := row; up != 0; up = f.nodes.Read(up).Parent {
 		for at := f.nodes.Read(up).FirstLimit; at != 0; at = f.limits.Read(at).Next {
-			l := f.limitView(at, now, names, over[at])
-			if l.Mode == hard && (v.Binding == nil || l.tighter(&v.Binding.BudgetLimitView)) {
+			l := f.limitView(at, now, names)
+			if b := v.Binding; l.Mode == hard &&
+				(b == nil || tighter(l.Remaining, l.Limit, b.Remaining, b.Limit)) {
 				v.Binding = &BindingLimitView{f.Key(up), l}
 			}
 		}
@@ -212,22 +192,14 @@ func (f *Forest) view(
 // hard is the mode of a limit that refuses.
 const hard = "hard"
 
-// tighter reports whether a limit has a smaller part left than another.
-func (l *BudgetLimitView) tighter(other *BudgetLimitView) bool {
-	own := decimal.Product(l.Remaining, other.Limit)
-	return own.Cmp(decimal.Product(other.Remaining, l.Limit)) < 0
-}
-
-// limitView describes a limit. Of what it holds, over is of holds that are over.
-func (f *Forest) limitView(
-	row uint32, now int64, names Names, over decimal.Exact,
-) BudgetLimitView {
+// limitView describes a limit.
+func (f *Forest) limitView(row uint32, now int64, names Names) BudgetLimitView {
 	l := f.limits.Read(row)
-	held, _ := l.Held.Sub(over)
+	held := unexpired(f, row)
 	v := BudgetLimitView{
 		Of: l.Of, Limit: l.Max, Window: l.Window, TimeZone: UTC, Mode: hard,
 		Thresholds: l.percents(), Used: rounded(l.used(now)), Held: rounded(held),
-		Overrun: l.Overrun && now < l.End,
+		Remaining: l.left(held, now), Overrun: l.Overrun && now < l.End,
 	}
 	if l.Soft {
 		v.Mode = "soft"
@@ -241,13 +213,6 @@ func (f *Forest) limitView(
 	}
 	if l.Of == MeasurePrice {
 		v.Currency = currencyText(l.Currency)
-	}
-	left, ok := l.Max.Exact().Sub(l.used(now))
-	if ok {
-		left, ok = left.Sub(held)
-	}
-	if ok && left.Sign() > 0 {
-		v.Remaining = rounded(left)
 	}
 	return v
 }
@@ -268,7 +233,7 @@ func (f *Forest) List(
 	if e == nil {
 		return nil, "", true
 	}
-	last, over := f.Named(env, []byte(after)), overdueAt(f, env, now)
+	last := f.Named(env, []byte(after))
 	for _, row := range e.nodes {
 		if row <= last || f.nodes.Read(row).Parent != above {
 			continue
@@ -276,7 +241,7 @@ func (f *Forest) List(
 		if len(views) == limit {
 			return views, views[limit-1].Key, true
 		}
-		views = append(views, f.view(row, now, names, over))
+		views = append(views, f.view(row, now, names))
 	}
 	return views, "", true
 }

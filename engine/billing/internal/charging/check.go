@@ -32,7 +32,7 @@ func (b *Budgets) Foresee(u *Usage, purse *credits.Purse) (c budgets.Charge) {
 }
 
 // Judge decides whether budgets admit a charge, and with full set also whether they have room for
-// one that is not known. It allocates nothing.
+// one that is not known. It allocates nothing, unless holds are over that no query has seen yet.
 func (b *Budgets) Judge(w budgets.For, c *budgets.Charge, now int64, full bool) (
 	refused budgets.Refusal, o engine.Outcome,
 ) {
@@ -43,6 +43,10 @@ func (b *Budgets) Judge(w budgets.For, c *budgets.Charge, now int64, full bool) 
 		refused, o = b.Forest.Foresee(node, []budgets.Charge{*c}, now, full)
 	}
 	lock.RUnlock()
+	if o != engine.OutcomeDone && budgets.Behind(&b.Forest, w.Env, now) {
+		budgets.CatchUp(&b.Forest, w.Env, now)
+		return b.Judge(w, c, now, full)
+	}
 	switch {
 	case !ok:
 		return refused, engine.OutcomeBudgetUnknown

@@ -50,23 +50,6 @@ func (q *Dues) First() Due {
 	return q.At(0)
 }
 
-// By visits rows that are due by an instant, in no order, so many at most. It allocates nothing.
-func (q *Dues) By(now int64, most int, visit func(row uint32)) { q.by(now, 0, most, visit) }
-
-// by visits those from a place of the heap down, and returns how many more there may be.
-func (q *Dues) by(now int64, i, left int, visit func(row uint32)) int {
-	if i >= q.Heap.N || left == 0 {
-		return left
-	}
-	d := q.At(i)
-	if d.At > now {
-		return left
-	}
-	visit(d.Row)
-	left = q.by(now, 2*i+1, left-1, visit)
-	return q.by(now, 2*i+2, left, visit)
-}
-
 // Two returns the earliest due and the one after it; Never if there is none.
 func (q *Dues) Two() (first, second Due) {
 	first, second = q.First(), Due{At: Never}
