@@ -115,13 +115,16 @@ func reservationText(v *billing.ReservationView) string {
 	b.WriteString(when(v.Budget != "", " budget=%s", v.Budget))
 	b.WriteString(when(v.DryRun, " dry") + when(v.Late, " late") +
 		when(v.Recorded, " recorded before"))
+	b.WriteString(when(v.LimitBudget != "", " limit=%s,%s,%s remaining=%s of %s%s", v.LimitBudget,
+		v.LimitOf, v.LimitWindow, v.LimitLeft, v.LimitMax, v.LimitCurrency))
 	for i := range v.Items {
 		item := &v.Items[i]
 		fmt.Fprintf(&b, "\n  %s granted=%s settled=%s held=%s", item.FeatureKey, item.Granted,
 			item.Settled, item.Held)
-		b.WriteString(when(item.Overran(), " overrun=%s", item.Overrun))
+		b.WriteString(when(!item.Overrun.IsZero(), " overrun=%s", item.Overrun))
 		b.WriteString(when(item.Rule != "", " rule=%s", item.Rule))
 		b.WriteString(when(item.HasLimit, " remaining=%s", item.Remaining))
+		b.WriteString(when(item.HasCredits, " credits=%s", item.CreditsLeft))
 	}
 	return b.String()
 }

@@ -29,7 +29,7 @@ func (m *module) clients(api string) *output {
 			}
 			o.comment(t.doc, t.name, name)
 			o.line("type %s struct {", name)
-			within, embedded := "", ""
+			within, option, embedded := "", "", ""
 			for _, f := range o.members(t) {
 				if f.extra {
 					continue
@@ -42,7 +42,10 @@ func (m *module) clients(api string) *output {
 					continue
 				}
 				if f.Within != within {
-					o.end(within)
+					o.end(within, option)
+					if option = ""; f.Whole {
+						option = ",omitzero"
+					}
 					if f.Within != "" {
 						o.line("%s struct {", exported(f.Within))
 					}
@@ -51,7 +54,7 @@ func (m *module) clients(api string) *output {
 				o.comment(f.doc, f.name, exported(f.Name))
 				o.member(f, kind != "answer", slices.Contains(options, "patch"))
 			}
-			o.end(within)
+			o.end(within, option)
 			for _, d := range m.details(t) {
 				o.line("%s", d.name)
 				if !slices.Contains(details, d) {
@@ -96,9 +99,9 @@ func (o *output) detailsOf(t *typ) {
 	o.line("}\n")
 }
 
-func (o *output) end(object string) {
+func (o *output) end(object, option string) {
 	if object != "" {
-		o.line("} `json:%q`", object)
+		o.line("} `json:%q`", object+option)
 	}
 }
 

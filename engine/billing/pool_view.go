@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"tollgate/engine/billing/internal/credits"
+	"tollgate/engine/billing/internal/sums"
 	"tollgate/engine/decimal"
 	"tollgate/engine/journal"
 	"tollgate/engine/wire"
@@ -115,8 +116,9 @@ type PoolView struct {
 	Denomination string          `json:"denomination"`
 	Currency     string          `json:"currency" rule:"min=3,max=3"`
 	Balance      decimal.Decimal `json:"balance"`
-	// Held is what open reservations hold of the balance.
-	Held           decimal.Decimal `json:"held" if:"Holds()"`
+	// Held is what open reservations hold of the balance, Available the rest of it.
+	Held           decimal.Decimal `json:"held"`
+	Available      decimal.Decimal `json:"available"`
 	TotalGranted   decimal.Decimal `json:"totalGranted"`
 	TotalConsumed  decimal.Decimal `json:"totalConsumed"`
 	TotalExpired   decimal.Decimal `json:"totalExpired"`
@@ -134,9 +136,6 @@ type PoolView struct {
 	ModifiedAt     int64           `json:"modifiedAt" as:"time"`
 	LowBalance     decimal.Decimal `json:"lowBalance" if:"Watched()" in:"after=priority"`
 }
-
-// Holds reports whether reservations hold any of its credits.
-func (v *PoolView) Holds() bool { return !v.Held.IsZero() }
 
 // Watched reports whether the pool has a balance at which it is low.
 func (v *PoolView) Watched() bool { return !v.LowBalance.IsZero() }
@@ -182,6 +181,7 @@ func (s *state) poolView(row uint32) PoolView {
 		view.Balance = s.BalanceAt(p, now)
 		view.Held = s.HeldOf(row, now)
 	}
+	view.Available = sums.Difference(view.Balance, view.Held)
 	view.Status = p.Status(view.Balance)
 	return view
 }

@@ -3,13 +3,17 @@ package billing
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"strings"
 
 	"tollgate/engine"
 	"tollgate/engine/billing/internal/accounts"
 	"tollgate/engine/billing/internal/book"
+	"tollgate/engine/billing/internal/budgets"
 	"tollgate/engine/billing/internal/holds"
 	"tollgate/engine/decimal"
+	"tollgate/engine/period"
 	"tollgate/engine/prefetch"
+	"tollgate/engine/uuid"
 	"tollgate/engine/wire"
 )
 
@@ -75,6 +79,27 @@ func openReserve(m *Machine, payload []byte) (op, error) {
 	}
 	*c = Reserve{}
 	return c, wire.Decode(payload, c)
+}
+
+// describe implements describer.
+func (c *Reserve) describe(t *turn) accounts.Change {
+	d := accounts.Change{Env: c.Env, Action: "reservation.made"}
+	row := t.holds.Keyed(&c.Key, t.holds.Hash(&c.ID, &c.Key))
+	if row == 0 || c.DryRun {
+		return d
+	}
+	h := t.reservationAt(row)
+	var granted []string
+	for i := range h.items {
+		key := h.catalog.Feature(h.items[i].Feature).Document.Key
+		granted = append(granted, key+" "+h.items[i].Granted.String())
+	}
+	d.Subject = uuid.Text(h.hold.ID)
+	d.Values = append(d.Values, accounts.About("customer", h.customer(t)),
+		accounts.Given("reservationKey", strings.Clone(c.KeyText)),
+		accounts.Given("granted", strings.Join(granted, ", ")),
+		accounts.Given("expires", period.Format(h.hold.ExpiresAt)))
+	return d
 }
 
 // prefetchReserves is prefetch of reservations.
@@ -233,9 +258,14 @@ func (c *Reserve) add(t *turn, e *accounts.Environment, a *allotment) engine.Out
 		RefuseOverrun: c.RefuseOverrun, SettleOnExpiry: c.SettleOnExpiry,
 	}
 	view := t.reservationView(&v, a.items)
-	a.begun.Index = t.Index
+	limit, bounded := budgets.Bind(&t.budgets.Forest, a.node, a.charges, a.now)
+	a.begun.Index, a.begun.Limit = t.Index, nil
+	if limit.Node != 0 {
+		a.bound = limit.Append(a.bound[:0])
+		a.begun.Limit = a.bound
+	}
 	for i := range a.rooms {
-		a.begun.Rooms = append(a.begun.Rooms, a.rooms[i].told(&a.items[i]))
+		a.begun.Rooms = append(a.begun.Rooms, a.told(i, bounded>>i&1 != 0))
 	}
 	a.bytes = a.begun.Append(a.bytes[:0])
 	words := holds.Words{Key: c.KeyText, Meta: c.Meta, KeyNode: c.KeyBudget, Begun: a.bytes}
@@ -243,6 +273,7 @@ func (c *Reserve) add(t *turn, e *accounts.Environment, a *allotment) engine.Out
 		words.Budget = t.budgets.Forest.Key(a.node)
 	}
 	view.begun(&words, &a.begun)
+	view.bound(t.state, c.Env, &limit)
 	if c.DryRun {
 		view.ID, view.DryRun = [16]byte{}, true
 		t.answerReservation(view)

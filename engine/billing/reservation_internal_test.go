@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"tollgate/engine/billing/internal/budgets"
 	"tollgate/engine/billing/internal/holds"
 	"tollgate/engine/decimal"
 	"tollgate/engine/wire"
@@ -72,11 +73,16 @@ func TestReservationsAreEncodedStraightAhead(t *testing.T) {
 			DryRun: rapid.Bool().Draw(t, "dry"), CreatedAt: rapid.Int64().Draw(t, "at"),
 			RemainingSeconds: rapid.Int64().Draw(t, "left"), Event: drawText(t),
 			Meta: []byte(drawText(t)), LogIndex: rapid.Uint64().Draw(t, "index"), Budget: drawText(t),
+			ReservedLimit: ReservedLimit{
+				LimitBudget: drawText(t), LimitOf: budgets.MeasureCost, LimitFeature: drawText(t),
+				LimitWindow: budgets.WindowDay, LimitLeft: decimal.FromInt(rapid.Int64().Draw(t, "of it")),
+			},
 		}
 		for range rapid.IntRange(0, 3).Draw(t, "items") {
 			v.Items = append(v.Items, ReservationItemView{
 				FeatureKey: drawText(t), SubscriptionID: v.ID, Granted: decimal.FromInt(v.CreatedAt),
 				Rule: drawText(t), HasLimit: v.DryRun, Overrun: decimal.FromInt(v.RemainingSeconds),
+				HasCredits: v.DryRun, CreditsLeft: decimal.FromInt(v.RemainingSeconds),
 			})
 		}
 		require.Equal(t, wire.Encode([]byte("before"), &v), v.append([]byte("before")))

@@ -48,7 +48,7 @@ func TestWhatFitsBudgetsIsGranted(t *testing.T) {
 	s.view(s.release("d"))
 	require.Equal(t, engine.OutcomeDone, s.event("e", "lines", 6))
 	v = s.view(s.part("f", "lines", "2", func(c *billing.Reserve) { c.DryRun = true }))
-	require.Equal(t, "2 none", fmt.Sprint(v.Items[0].Granted, " ", v.Items[0].Rule), "all of it fits")
+	require.Equal(t, "2 budget", fmt.Sprint(v.Items[0].Granted, " ", v.Items[0].Rule), "all of it fits")
 	v = s.view(s.part("g", "lines", "2.5"))
 	require.Equal(t, "2", v.Items[0].Granted.String())
 

@@ -36,8 +36,8 @@ type allotment struct {
 	rooms         []room // as long as items
 	key           string
 	// begun is what is kept of the answer, bytes its encoding.
-	begun holds.Beginning
-	bytes []byte
+	begun        holds.Beginning
+	bytes, bound []byte // bound is the encoding of begun.Limit
 	// node is the budget at which it is held; 0: at none. charges are what the items hold there.
 	node    uint32
 	charges []budgets.Charge
@@ -169,16 +169,36 @@ type room struct {
 	rule              string          // what decided
 	// kept are the credits that are held, and balance all that the pools have; where these decided.
 	kept, balance decimal.Decimal
+	// free are the credits that the item found, where ends is set: its pools have no more. pooled is
+	// set where it gets no more than these pay.
+	free         decimal.Decimal
+	ends, pooled bool
 }
 
-// told is what answers say of the room for an item.
-func (r *room) told(i *holds.Item) (told holds.Room) {
-	told.Rule = uint8(slices.Index(holds.Rules[:], r.rule))
+// told notes what the answer says of an item; bounded tells whether a limit of its budget counts it.
+func (a *allotment) told(item int, bounded bool) (told holds.Room) {
+	r, i := &a.rooms[item], &a.items[item]
+	rule := r.rule
+	switch {
+	case rule != "":
+	case r.limited:
+		rule = ruleLimit
+	case r.pooled:
+		rule = rulePool
+	case bounded:
+		rule = ruleBudget
+	}
+	told.Rule = uint8(slices.Index(holds.Rules[:], rule))
 	if r.limited {
 		told.HasLimit, told.Limit = true, r.limit
 		told.Remaining = sums.Remaining(r.left, i.Granted)
-		if r.rule == "" {
-			told.Rule = uint8(slices.Index(holds.Rules[:], ruleLimit))
+	}
+	if r.ends {
+		told.HasCredits, told.Credits = true, r.free
+		for j := item; j < len(a.items); j++ {
+			if a.items[j].Pool == i.Pool {
+				told.Credits = sums.Remaining(told.Credits, a.items[j].Credits)
+			}
 		}
 	}
 	return told
@@ -340,6 +360,7 @@ func (a *allotment) credit(
 	}
 	if !endless {
 		need = decimal.Min(need, free)
+		r.free, r.ends, r.pooled = free, true, !c.Fallback
 	}
 	i.Pool, i.Credits = c.Pool, need
 	held := t.Held.Credits(a.customer, c.Pool, a.now)

@@ -23,7 +23,7 @@ type ReservationView struct {
 	Key      string                 `wire:"2" json:"reservationKey,omitzero" rule:"min=1,max=255"`
 	Customer string                 `wire:"3" json:"customerReferenceId" rule:"min=1,max=128"`
 	State    holds.ReservationState `wire:"4" json:"state" as:"text"`
-	DryRun   bool                   `wire:"5" json:"dryRun,omitzero"`
+	DryRun   bool                   `wire:"5" json:"dryRun"`
 	// CreatedAt and ExpiresAt are on the environment's clock.
 	CreatedAt int64 `wire:"6" json:"createdAt" as:"time"`
 	ExpiresAt int64 `wire:"7" json:"expiresAt" as:"time"`
@@ -36,13 +36,30 @@ type ReservationView struct {
 	// Event is the key of the usage event that settled it, where the caller named one, Recorded
 	// whether that event was there before, so that nothing was recorded.
 	Event    string `wire:"12" json:"eventIdempotencyKey,omitzero" rule:"max=255"`
-	Recorded bool   `wire:"13" json:"recordedBefore,omitzero"`
+	Recorded bool   `wire:"13" json:"recordedBefore"`
 	// Late reports whether it was settled after it had expired.
-	Late     bool   `wire:"14" json:"afterExpiry,omitzero"`
+	Late     bool   `wire:"14" json:"afterExpiry"`
 	Meta     []byte `wire:"15" json:"meta,omitzero" as:"object"`
 	LogIndex uint64 `wire:"16" json:"logIndex"`
 	// Budget is the key of the budget at which it is held.
 	Budget string `wire:"17" json:"budget,omitzero" rule:"max=128"`
+	ReservedLimit
+}
+
+// ReservedLimit is the hard limit, of the reservation's budget or of one above it, that has the
+// smallest part left. It stands in the answer to the request alone.
+//
+//schema:part
+type ReservedLimit struct {
+	// LimitBudget is the budget that has the limit; empty: no hard limit counts what is held.
+	LimitBudget   string          `wire:"18" json:"budgetLimit.budget" in:"whole" rule:"min=1,max=128"`
+	LimitOf       budgets.Measure `wire:"19" json:"budgetLimit.of"`
+	LimitFeature  string          `wire:"20" json:"budgetLimit.featureKey,omitzero" rule:"min=1,max=128"`
+	LimitCurrency string          `wire:"21" json:"budgetLimit.currency,omitzero" rule:"min=3,max=3"`
+	LimitWindow   budgets.Window  `wire:"22" json:"budgetLimit.window"`
+	LimitMax      decimal.Decimal `wire:"23" json:"budgetLimit.limit"`
+	// LimitLeft is what the limit leaves in addition to this reservation.
+	LimitLeft decimal.Decimal `wire:"24" json:"budgetLimit.remaining"`
 }
 
 // ReservationItemView is what a reservation holds of one feature.
@@ -57,16 +74,20 @@ type ReservationItemView struct {
 	Settled decimal.Decimal `wire:"4" json:"settledUnits"`
 	Held    decimal.Decimal `wire:"5" json:"heldUnits"`
 	// Overrun is what was recorded beyond the hold although it did not fit.
-	Overrun decimal.Decimal `wire:"6" json:"overrunUnits" if:"Overran()"`
+	Overrun decimal.Decimal `wire:"6" json:"overrunUnits"`
 	HasCost bool            `wire:"7"`
 	Cost    decimal.Decimal `wire:"8" json:"costAmount" if:"HasCost"`
-	// Rule is what decided: limit, pool, budget, or none; it stands in the answer to the request
-	// alone, as do Limit and Remaining, where the feature has a limit: what is left in addition
-	// to this reservation.
+	// Rule is what decided how much is granted: limit, pool, budget, or none; where all is, the first
+	// of them that bounds the feature. It stands in the answer to the request alone, as do Limit and
+	// Remaining, where the feature has a limit, and CreditsLeft: what is left in addition to this
+	// reservation.
 	Rule      string          `wire:"9" json:"rule,omitzero" rule:"oneof=limit|pool|budget|none"`
 	HasLimit  bool            `wire:"10"`
 	Limit     decimal.Decimal `wire:"11" json:"limit" if:"HasLimit"`
 	Remaining decimal.Decimal `wire:"12" json:"remaining" if:"HasLimit"`
+	// CreditsLeft are the credits that pools have left, where they pay for the feature and end.
+	HasCredits  bool            `wire:"13"`
+	CreditsLeft decimal.Decimal `wire:"14" json:"creditsRemaining" if:"HasCredits"`
 }
 
 // begun adds what the request is answered with alone.
@@ -78,11 +99,23 @@ func (v *ReservationView) begun(w *holds.Words, b *holds.Beginning) {
 			i.Rule = ruleNone
 		}
 		i.HasLimit, i.Limit, i.Remaining = r.HasLimit, r.Limit, r.Remaining
+		i.HasCredits, i.CreditsLeft = r.HasCredits, r.Credits
 	}
 }
 
-// Overran reports whether more was recorded than was held and fit.
-func (i *ReservationItemView) Overran() bool { return !i.Overrun.IsZero() }
+// bound adds the limit of a budget that binds it most.
+func (v *ReservationView) bound(s *state, env uint32, b *budgets.Binding) {
+	if b.Node == 0 || !s.budgets.Forest.Has(env, b.Node) {
+		return
+	}
+	v.ReservedLimit = ReservedLimit{
+		LimitBudget: s.budgets.Forest.Key(b.Node), LimitOf: b.Of, LimitCurrency: b.Currency,
+		LimitWindow: b.Window, LimitMax: b.Limit, LimitLeft: b.Remaining,
+	}
+	if f := s.Environment(env).Catalog.Load().Feature(b.Feature); f != nil {
+		v.LimitFeature = f.Document.Key
+	}
+}
 
 // reservationView describes a reservation as a command leaves it, in memory that the next one
 // reuses.
@@ -112,6 +145,10 @@ func (t *turn) firstAnswer(row uint32, w *holds.Words) []byte {
 	view.describe(t.state, &v, items, v.CreatedAt)
 	begun, _ := w.Beginning()
 	view.begun(w, &begun)
+	var limit budgets.Binding
+	if len(begun.Limit) > 0 && wire.Decode(begun.Limit, &limit) == nil {
+		view.bound(t.state, t.Customers.Read(v.Customer).Env, &limit)
+	}
 	return view.append(nil)
 }
 

@@ -644,6 +644,8 @@ func (v *ReservationItemView) Fields(w *wire.Codec) {
 	w.Bool(10, &v.HasLimit)
 	w.Decimal(11, &v.Limit)
 	w.Decimal(12, &v.Remaining)
+	w.Bool(13, &v.HasCredits)
+	w.Decimal(14, &v.CreditsLeft)
 }
 
 // append appends the fields as Fields encodes them.
@@ -660,6 +662,8 @@ func (v *ReservationItemView) append(dst []byte) []byte {
 	dst = wire.AppendBool(dst, 10, v.HasLimit)
 	dst = wire.AppendDecimal(dst, 11, v.Limit)
 	dst = wire.AppendDecimal(dst, 12, v.Remaining)
+	dst = wire.AppendBool(dst, 13, v.HasCredits)
+	dst = wire.AppendDecimal(dst, 14, v.CreditsLeft)
 	return dst
 }
 
@@ -682,6 +686,13 @@ func (v *ReservationView) Fields(w *wire.Codec) {
 	w.Blob(15, &v.Meta)
 	wire.Uint(w, 16, &v.LogIndex)
 	w.String(17, &v.Budget)
+	w.String(18, &v.LimitBudget)
+	wire.Uint(w, 19, &v.LimitOf)
+	w.String(20, &v.LimitFeature)
+	w.String(21, &v.LimitCurrency)
+	wire.Uint(w, 22, &v.LimitWindow)
+	w.Decimal(23, &v.LimitMax)
+	w.Decimal(24, &v.LimitLeft)
 }
 
 // append appends the fields as Fields encodes them.
@@ -707,6 +718,13 @@ func (v *ReservationView) append(dst []byte) []byte {
 	dst = wire.AppendBlob(dst, 15, v.Meta)
 	dst = wire.AppendUint(dst, 16, uint64(v.LogIndex))
 	dst = wire.AppendText(dst, 17, v.Budget)
+	dst = wire.AppendText(dst, 18, v.LimitBudget)
+	dst = wire.AppendUint(dst, 19, uint64(v.LimitOf))
+	dst = wire.AppendText(dst, 20, v.LimitFeature)
+	dst = wire.AppendText(dst, 21, v.LimitCurrency)
+	dst = wire.AppendUint(dst, 22, uint64(v.LimitWindow))
+	dst = wire.AppendDecimal(dst, 23, v.LimitMax)
+	dst = wire.AppendDecimal(dst, 24, v.LimitLeft)
 	return dst
 }
 

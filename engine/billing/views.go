@@ -296,14 +296,14 @@ type EventView struct {
 // that did not fit.
 type EventSettlement struct {
 	Reservation [16]byte        `json:"reservationId,omitzero"`
-	Overrun     decimal.Decimal `json:"overrunUnits" if:"Overran()"`
+	Overrun     decimal.Decimal `json:"overrunUnits" if:"Settled()"`
 }
 
 // Burnt reports whether it is a usage event that burnt credits.
 func (v *EventView) Burnt() bool { return v.Kind == EventUsage && v.HasCredits }
 
-// Overran reports whether it settled more of a reservation than fitted.
-func (v *EventSettlement) Overran() bool { return !v.Overrun.IsZero() }
+// Settled reports whether it settled a reservation.
+func (v *EventSettlement) Settled() bool { return v.Reservation != [16]byte{} }
 
 // Budget is a node of an environment, at the instant nowMS of this node's clock or the newest
 // stamp, whichever is later: so a window ends without an entry. False where there is none.

@@ -14,8 +14,9 @@ type CreditPool struct {
 	Denomination string      `json:"denomination"`
 	Currency     string      `json:"currency"`
 	Balance      json.Number `json:"balance"`
-	// Held is what open reservations hold of the balance.
-	Held           json.Number     `json:"held,omitzero"`
+	// Held is what open reservations hold of the balance, Available the rest of it.
+	Held           json.Number     `json:"held"`
+	Available      json.Number     `json:"available"`
 	TotalGranted   json.Number     `json:"totalGranted"`
 	TotalConsumed  json.Number     `json:"totalConsumed"`
 	TotalExpired   json.Number     `json:"totalExpired"`
@@ -41,12 +42,13 @@ type ReservationItem struct {
 	SettledUnits json.Number `json:"settledUnits"`
 	HeldUnits    json.Number `json:"heldUnits"`
 	// OverrunUnits is what was recorded beyond the hold although it did not fit.
-	OverrunUnits json.Number `json:"overrunUnits,omitzero"`
+	OverrunUnits json.Number `json:"overrunUnits"`
 	CostAmount   json.Number `json:"costAmount,omitzero"`
-	// Rule is what decided: limit, pool, budget, or none; it stands in the answer to the request alone, as do Limit and Remaining, where the feature has a limit: what is left in addition to this reservation.
-	Rule      string      `json:"rule,omitzero"`
-	Limit     json.Number `json:"limit,omitzero"`
-	Remaining json.Number `json:"remaining,omitzero"`
+	// Rule is what decided how much is granted: limit, pool, budget, or none; where all is, the first of them that bounds the feature.
+	Rule             string      `json:"rule,omitzero"`
+	Limit            json.Number `json:"limit,omitzero"`
+	Remaining        json.Number `json:"remaining,omitzero"`
+	CreditsRemaining json.Number `json:"creditsRemaining,omitzero"`
 }
 
 // Reservation is a reservation.
@@ -56,7 +58,7 @@ type Reservation struct {
 	ReservationKey      string `json:"reservationKey,omitzero"`
 	CustomerReferenceID string `json:"customerReferenceId"`
 	State               string `json:"state"`
-	DryRun              bool   `json:"dryRun,omitzero"`
+	DryRun              bool   `json:"dryRun"`
 	// CreatedAt and ExpiresAt are on the environment's clock.
 	CreatedAt time.Time `json:"createdAt"`
 	ExpiresAt time.Time `json:"expiresAt"`
@@ -68,13 +70,24 @@ type Reservation struct {
 	SettlesOnExpiry bool `json:"settlesOnExpiry"`
 	// EventIdempotencyKey is the key of the usage event that settled it, where the caller named one, Recorded whether that event was there before, so that nothing was recorded.
 	EventIdempotencyKey string `json:"eventIdempotencyKey,omitzero"`
-	RecordedBefore      bool   `json:"recordedBefore,omitzero"`
+	RecordedBefore      bool   `json:"recordedBefore"`
 	// AfterExpiry reports whether it was settled after it had expired.
-	AfterExpiry bool            `json:"afterExpiry,omitzero"`
+	AfterExpiry bool            `json:"afterExpiry"`
 	Meta        json.RawMessage `json:"meta,omitzero"`
 	LogIndex    int             `json:"logIndex"`
 	// Budget is the key of the budget at which it is held.
-	Budget string `json:"budget,omitzero"`
+	Budget      string `json:"budget,omitzero"`
+	BudgetLimit struct {
+		// Budget is the budget that has the limit; empty: no hard limit counts what is held.
+		Budget     string      `json:"budget,omitzero"`
+		Of         string      `json:"of"`
+		FeatureKey string      `json:"featureKey,omitzero"`
+		Currency   string      `json:"currency,omitzero"`
+		Window     string      `json:"window"`
+		Limit      json.Number `json:"limit"`
+		// Remaining is what the limit leaves in addition to this reservation.
+		Remaining json.Number `json:"remaining"`
+	} `json:"budgetLimit,omitzero"`
 }
 
 // UsagePoint is the usage of a bucket.
@@ -174,7 +187,7 @@ type BudgetLimit struct {
 	// WindowStart is when the window begins that the query is in; End is 0 where it never ends.
 	WindowStart time.Time `json:"windowStart,omitzero"`
 	WindowEnd   time.Time `json:"windowEnd,omitzero"`
-	Overrun     bool      `json:"overrun,omitzero"`
+	Overrun     bool      `json:"overrun"`
 }
 
 // Budget is a budget with its limits.
@@ -200,7 +213,7 @@ type BudgetWindow struct {
 	WindowEnd   time.Time   `json:"windowEnd,omitzero"`
 	Used        json.Number `json:"used"`
 	Limit       json.Number `json:"limit"`
-	Overrun     bool        `json:"overrun,omitzero"`
+	Overrun     bool        `json:"overrun"`
 }
 
 // ClosedBudget is a budget that takes nothing, at itself and below it.

@@ -40,7 +40,7 @@ type Counter struct {
 	Used      json.Number `json:"used"`
 	Limit     json.Number `json:"limit,omitzero"`
 	Remaining json.Number `json:"remaining,omitzero"`
-	Held      json.Number `json:"held,omitzero"`
+	Held      json.Number `json:"held"`
 }
 
 // Simulation is what units would do that a check names.

@@ -193,7 +193,7 @@ type Flow struct {
 		URL      string `json:"url,omitzero"`
 		Status   int    `json:"status,omitzero"`
 		Contains string `json:"contains,omitzero"`
-	} `json:"verification"`
+	} `json:"verification,omitzero"`
 	// Credential is empty, bearer, token or x-api-key.
 	Credential string `json:"credential,omitzero"`
 	// Agent is the name of a configured agent; empty is the default one.
@@ -202,7 +202,7 @@ type Flow struct {
 		// EveryHours is the time between the runs that begin by themselves, 0 is none; NextRunAt is when the next one does.
 		EveryHours int       `json:"everyHours,omitzero"`
 		NextAt     time.Time `json:"nextAt"`
-	} `json:"schedule"`
+	} `json:"schedule,omitzero"`
 	Version int `json:"version"`
 	// SignupConfirmed reports whether the owner agreed that an agent signs up there.
 	SignupConfirmed bool `json:"signupConfirmed"`
@@ -343,7 +343,7 @@ type Run struct {
 	} `json:"verification"`
 	Human struct {
 		Question string `json:"question,omitzero"`
-	} `json:"human"`
+	} `json:"human,omitzero"`
 	Events []RunEvent `json:"events"`
 	// Scheduled is the instant of its flow's schedule that has begun it; 0 is none.
 	Scheduled  bool      `json:"scheduled,omitzero"`

@@ -17,9 +17,8 @@ func WriteCreditPool(data *server.JSON, v *billing.PoolView) {
 	data.Text("denomination", v.Denomination)
 	data.Text("currency", v.Currency)
 	data.Decimal("balance", v.Balance)
-	if v.Holds() {
-		data.Decimal("held", v.Held)
-	}
+	data.Decimal("held", v.Held)
+	data.Decimal("available", v.Available)
 	data.Decimal("totalGranted", v.TotalGranted)
 	data.Decimal("totalConsumed", v.TotalConsumed)
 	data.Decimal("totalExpired", v.TotalExpired)
@@ -49,9 +48,7 @@ func WriteReservationItem(data *server.JSON, v *billing.ReservationItemView) {
 	data.Decimal("grantedUnits", v.Granted)
 	data.Decimal("settledUnits", v.Settled)
 	data.Decimal("heldUnits", v.Held)
-	if v.Overran() {
-		data.Decimal("overrunUnits", v.Overrun)
-	}
+	data.Decimal("overrunUnits", v.Overrun)
 	if v.HasCost {
 		data.Decimal("costAmount", v.Cost)
 	}
@@ -61,6 +58,9 @@ func WriteReservationItem(data *server.JSON, v *billing.ReservationItemView) {
 	}
 	if v.HasLimit {
 		data.Decimal("remaining", v.Remaining)
+	}
+	if v.HasCredits {
+		data.Decimal("creditsRemaining", v.CreditsLeft)
 	}
 	data.Close('}')
 }
@@ -72,9 +72,7 @@ func WriteReservation(data *server.JSON, v *billing.ReservationView) {
 	data.TextIf("reservationKey", v.Key)
 	data.Text("customerReferenceId", v.Customer)
 	data.Text("state", v.State.String())
-	if v.DryRun {
-		data.Bool("dryRun", v.DryRun)
-	}
+	data.Bool("dryRun", v.DryRun)
 	data.Time("createdAt", v.CreatedAt)
 	data.Time("expiresAt", v.ExpiresAt)
 	data.Int("remainingSeconds", v.RemainingSeconds)
@@ -86,15 +84,22 @@ func WriteReservation(data *server.JSON, v *billing.ReservationView) {
 	data.Bool("refusesOverrun", v.RefuseOverrun)
 	data.Bool("settlesOnExpiry", v.SettleOnExpiry)
 	data.TextIf("eventIdempotencyKey", v.Event)
-	if v.Recorded {
-		data.Bool("recordedBefore", v.Recorded)
-	}
-	if v.Late {
-		data.Bool("afterExpiry", v.Late)
-	}
+	data.Bool("recordedBefore", v.Recorded)
+	data.Bool("afterExpiry", v.Late)
 	data.Raw("meta", v.Meta)
 	data.Uint("logIndex", uint64(v.LogIndex))
 	data.TextIf("budget", v.Budget)
+	if v.LimitBudget != "" {
+		data.Object("budgetLimit")
+		data.Text("budget", v.LimitBudget)
+		data.Text("of", v.LimitOf.String())
+		data.TextIf("featureKey", v.LimitFeature)
+		data.TextIf("currency", v.LimitCurrency)
+		data.Text("window", v.LimitWindow.String())
+		data.Decimal("limit", v.LimitMax)
+		data.Decimal("remaining", v.LimitLeft)
+		data.Close('}')
+	}
 	data.Close('}')
 }
 
@@ -230,9 +235,7 @@ func WriteBindingLimit(data *server.JSON, v *billing.BindingLimitView) {
 	data.Decimal("remaining", v.Remaining)
 	data.Time("windowStart", v.Start)
 	data.Time("windowEnd", v.End)
-	if v.Overrun {
-		data.Bool("overrun", v.Overrun)
-	}
+	data.Bool("overrun", v.Overrun)
 	data.Close('}')
 }
 
@@ -252,9 +255,7 @@ func WriteBudgetLimit(data *server.JSON, v *billing.BudgetLimitView) {
 	data.Decimal("remaining", v.Remaining)
 	data.Time("windowStart", v.Start)
 	data.Time("windowEnd", v.End)
-	if v.Overrun {
-		data.Bool("overrun", v.Overrun)
-	}
+	data.Bool("overrun", v.Overrun)
 	data.Close('}')
 }
 
@@ -292,9 +293,7 @@ func WriteBudgetWindow(data *server.JSON, v *billing.BudgetWindowView) {
 	data.Time("windowEnd", v.End)
 	data.Decimal("used", v.Used)
 	data.Decimal("limit", v.Limit)
-	if v.Overrun {
-		data.Bool("overrun", v.Overrun)
-	}
+	data.Bool("overrun", v.Overrun)
 	data.Close('}')
 }
 

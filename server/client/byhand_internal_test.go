@@ -831,6 +831,8 @@ func handWritePool(data *server.JSON, p *billing.PoolView) {
 	data.Text("denomination", p.Denomination)
 	data.Text("currency", p.Currency)
 	data.Decimal("balance", p.Balance)
+	data.Decimal("held", p.Held)
+	data.Decimal("available", p.Available)
 	data.Decimal("totalGranted", p.TotalGranted)
 	data.Decimal("totalConsumed", p.TotalConsumed)
 	data.Decimal("totalExpired", p.TotalExpired)

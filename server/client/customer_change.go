@@ -65,7 +65,7 @@ func writeEntitlement(data *server.JSON, e *billing.EntitlementView) {
 	data.Decimal("used", d.Used)
 	decimalIf(data, "limit", d.Limit, d.HasLimit)
 	decimalIf(data, "remaining", d.Remaining, d.HasLimit)
-	decimalIf(data, "held", d.Held, !d.Held.IsZero())
+	data.Decimal("held", d.Held)
 	data.Close('}')
 	data.Close('}')
 }
@@ -82,7 +82,7 @@ func listedEntitlementSchema() *server.Schema {
 			server.Must("used", server.NumberSchema),
 			server.May("limit", server.NumberSchema),
 			server.May("remaining", server.NumberSchema),
-			server.May("held", server.NumberSchema),
+			server.Must("held", server.NumberSchema),
 		)),
 	)
 }

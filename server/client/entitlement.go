@@ -336,7 +336,7 @@ func (c *checking) answer(data *server.JSON) {
 	data.UUID("subscriptionId", d.SubscriptionID)
 	decimalIf(data, "limit", d.Limit, d.HasUsage && d.HasLimit)
 	decimalIf(data, "used", d.Used, d.HasUsage)
-	decimalIf(data, "held", d.Held, d.HasUsage && !d.Held.IsZero())
+	decimalIf(data, "held", d.Held, d.HasUsage)
 	data.Uint("logIndex", d.LogIndex)
 	if d.Refused.Budget != "" {
 		data.Name("budget")
@@ -352,7 +352,7 @@ func (c *checking) answer(data *server.JSON) {
 		data.Decimal("used", d.Used)
 		decimalIf(data, "limit", d.Limit, d.HasLimit)
 		decimalIf(data, "remaining", d.Remaining, d.HasLimit)
-		decimalIf(data, "held", d.Held, !d.Held.IsZero())
+		data.Decimal("held", d.Held)
 		data.Close('}')
 	}
 	if c.query.Track {

@@ -381,7 +381,7 @@ func TestEntitlements(t *testing.T) {
 	a = check(`{"customerReferenceId":"acme","featureKey":"tokens","track":{}}`)
 	require.Equal(t, 1.0, a.data("simulation", "requestedUsage"))
 	a = check(`{"customerReferenceId":"acme","featureKey":"seats","track":{},"context":null}`)
-	require.Equal(t, map[string]any{"used": 0.0}, a.data("usage"), "unlimited")
+	require.Equal(t, map[string]any{"used": 0.0, "held": 0.0}, a.data("usage"), "unlimited")
 	require.NotContains(t, a.data("simulation"), "projectedRemaining")
 	require.Equal(t, false, a.data("simulation", "wouldExceedLimit"))
 	// A simulation records no usage.

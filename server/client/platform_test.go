@@ -108,7 +108,8 @@ func TestListEntitlements(t *testing.T) {
 	require.Len(t, list, 3)
 	first := list[0].(map[string]any)
 	require.Equal(t, "tokens", first["featureKey"])
-	require.Equal(t, map[string]any{"used": 4.0, "limit": 10.0, "remaining": 6.0}, first["usage"])
+	require.Equal(t, map[string]any{"used": 4.0, "limit": 10.0, "remaining": 6.0, "held": 0.0},
+		first["usage"])
 	require.Equal(t, true, first["isAllowed"])
 	// The id is the one that events may name.
 	n.call("POST", "events", event("k2", `,"usageUnits":6,"entitlementId":"`+

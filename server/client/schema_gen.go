@@ -376,7 +376,7 @@ func writeEvent(data *server.JSON, v *eventAnswer) {
 	}
 	data.TextIf("budget", v.Budget)
 	data.UUID("reservationId", v.Reservation)
-	if v.Overran() {
+	if v.Settled() {
 		data.Decimal("overrunUnits", v.Overrun)
 	}
 	if v.IsAllowed != nil {

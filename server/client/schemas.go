@@ -101,7 +101,7 @@ func entitlementSchema() *server.Schema {
 			server.Must("used", server.NumberSchema),
 			server.May("limit", server.NumberSchema),
 			server.May("remaining", server.NumberSchema),
-			server.May("held", server.NumberSchema),
+			server.Must("held", server.NumberSchema),
 		)),
 		server.May("simulation", server.Object(
 			server.Must("requestedUsage", server.NumberSchema),

@@ -158,7 +158,7 @@ func TestSDKKnowsDecisions(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, d.IsAllowed)
 	require.Equal(t, "limit_reached", d.Meta.Reason.Code)
-	require.Equal(t, tollgate.Counter{Used: "12", Limit: "10", Remaining: "0"}, d.Usage)
+	require.Equal(t, tollgate.Counter{Used: "12", Limit: "10", Remaining: "0", Held: "0"}, d.Usage)
 	require.Nil(t, d.Simulation)
 	var again tollgate.Decision
 	whole("POST", "/entitlements", map[string]any{

@@ -145,20 +145,13 @@ func askTopUp(v *visit, id string) {
 
 // freeCredits is what no reservation holds of a pool's balance.
 func freeCredits(p *api.CreditPool) (free decimal.Decimal, ok bool) {
-	balance, err := decimal.Parse(string(p.Balance))
-	if err != nil || p.Held == "" {
-		return balance, err == nil
-	}
-	held, err := decimal.Parse(string(p.Held))
-	if err != nil {
-		return balance, false
-	}
-	return balance.Sub(held)
+	free, err := decimal.Parse(string(p.Available))
+	return free, err == nil
 }
 
 // balanceWords are a pool's balance, and what reservations hold of it.
 func balanceWords(p *api.CreditPool) string {
-	if p.Held == "" {
+	if p.Held == "0" {
 		return page.Amount(p.Balance)
 	}
 	return page.Amount(p.Balance) + ", " + page.Amount(p.Held) + " held by reservations"

@@ -96,7 +96,7 @@ type BudgetLimitView struct {
 	// Start is when the window begins that the query is in; End is 0 where it never ends.
 	Start   int64 `json:"windowStart,omitzero" as:"time"`
 	End     int64 `json:"windowEnd,omitzero" as:"time"`
-	Overrun bool  `json:"overrun,omitzero"`
+	Overrun bool  `json:"overrun"`
 }
 
 // BindingLimitView is the hard limit of a budget, or of one above it, that has the smallest part
@@ -275,7 +275,7 @@ type BudgetWindowView struct {
 	End     int64           `json:"windowEnd,omitzero" as:"time"`
 	Used    decimal.Decimal `json:"used"`
 	Limit   decimal.Decimal `json:"limit"`
-	Overrun bool            `json:"overrun,omitzero"`
+	Overrun bool            `json:"overrun"`
 }
 
 // Windows returns the kept closed windows of each limit of a node, newest first. ok is false if the

@@ -152,6 +152,8 @@ type Beginning struct {
 	Index uint64 `wire:"1"`
 	// Rooms are what there was for each item.
 	Rooms []Room `wire:"2"`
+	// Limit is the limit of a budget that binds it most, an encoded budgets.Binding; empty: none.
+	Limit []byte `wire:"3"`
 }
 
 // Append appends the encoding.
@@ -175,9 +177,8 @@ func (w *Words) Beginning() (b Beginning, ok bool) {
 var Rules = [...]string{"", RuleLimit, RulePool, RuleBudget}
 
 const (
-	RuleLimit = "limit"
-	RulePool  = "pool"
-	// RuleBudget: less is granted, so that it fits a budget.
+	RuleLimit  = "limit"
+	RulePool   = "pool"
 	RuleBudget = "budget"
 )
 
@@ -186,12 +187,17 @@ const (
 //schema:quick
 //schema:straight
 type Room struct {
-	// Rule is the number of what decided.
+	// Rule is the number of what decided how much is granted; of an item that got all that it asked
+	// for, of the first level that bounds it.
 	Rule uint8 `wire:"1"`
 	// Limit is that of the feature, Remaining what it leaves after the item, where HasLimit is set.
 	HasLimit  bool            `wire:"2"`
 	Limit     decimal.Decimal `wire:"3"`
 	Remaining decimal.Decimal `wire:"4"`
+	// Credits are those that the item's pools have left behind the reservation, where HasCredits is
+	// set: not where one of the pools has no limit.
+	HasCredits bool            `wire:"5"`
+	Credits    decimal.Decimal `wire:"6"`
 }
 
 // MaxParts is how many of Parts are kept, MaxTaken how many of Taken there may be.

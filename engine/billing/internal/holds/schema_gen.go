@@ -15,6 +15,7 @@ import (
 func (v *Beginning) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Index)
 	wire.List(w, 2, &v.Rooms)
+	w.Blob(3, &v.Limit)
 }
 
 // quick decodes the usual form. False: Fields must decode, into a zero value.
@@ -32,6 +33,9 @@ func (v *Beginning) quick(src []byte) bool {
 		}
 		at = next
 	}
+	if q.Is(at, 0x1a) {
+		v.Limit, at = q.Blob(at + 1)
+	}
 	return at == len(q)
 }
 
@@ -43,6 +47,7 @@ func (v *Beginning) append(dst []byte) []byte {
 		begin := len(dst)
 		dst = wire.CloseMessage(v.Rooms[i].append(dst), begin)
 	}
+	dst = wire.AppendBlob(dst, 3, v.Limit)
 	return dst
 }
 
@@ -111,6 +116,8 @@ func (v *Room) Fields(w *wire.Codec) {
 	w.Bool(2, &v.HasLimit)
 	w.Decimal(3, &v.Limit)
 	w.Decimal(4, &v.Remaining)
+	w.Bool(5, &v.HasCredits)
+	w.Decimal(6, &v.Credits)
 }
 
 // quick decodes the usual form. False: Fields must decode, into a zero value.
@@ -129,6 +136,12 @@ func (v *Room) quick(src []byte) bool {
 	if q.Is(at, 0x22) {
 		v.Remaining, at = q.Decimal(at + 1)
 	}
+	if q.Is(at, 0x28) {
+		v.HasCredits, at = q.Bool(at + 1)
+	}
+	if q.Is(at, 0x32) {
+		v.Credits, at = q.Decimal(at + 1)
+	}
 	return at == len(q)
 }
 
@@ -138,6 +151,8 @@ func (v *Room) append(dst []byte) []byte {
 	dst = wire.AppendBool(dst, 2, v.HasLimit)
 	dst = wire.AppendDecimal(dst, 3, v.Limit)
 	dst = wire.AppendDecimal(dst, 4, v.Remaining)
+	dst = wire.AppendBool(dst, 5, v.HasCredits)
+	dst = wire.AppendDecimal(dst, 6, v.Credits)
 	return dst
 }
 
