@@ -31,11 +31,12 @@ func (b *browser) spend(c *cluster, key string) {
 		{"of":"units","featureKey":"calls","limit":700,"window":"lifetime","thresholds":[80,100]},
 		{"of":"price","limit":40,"window":"month","mode":"soft"}]}`, 200)
 	program("POST", "events", fmt.Sprintf(`{"eventIdempotencyKey":"budgeted","eventName":"api.call",
-		"customerReferenceId":"north-sea-ferries","usageUnits":382,"occurredAt":%q}`,
+		"customerReferenceId":"north-sea-ferries","usageUnits":379,"occurredAt":%q}`,
 		time.Now().UTC().Format(time.RFC3339)), 201)
 	program("POST", "reservations", `{"reservationKey":"call-91","ttlSeconds":3600,
 		"customerReferenceId":"north-sea-ferries","featureKey":"calls","usageUnits":200}`, 201)
 	b.stream(program)
+	b.reserve()
 
 	b.open(b.where())
 	b.reads("#holds", "call-91")
@@ -119,13 +120,13 @@ func (b *browser) stream(program func(method, path, body string, status int) map
 	settle := "reservations/" + held["id"].(string) + "/settle"
 	b.open(b.where())
 	b.reads("#holds", "stream-7")
-	b.reads("#own-budgets", "382 + 230 held of 700")
+	b.reads("#own-budgets", "379 + 230 held of 700")
 	program("POST", settle, `{"usageUnits":10,"final":false}`, 200)
 	program("POST", settle, `{"usageUnits":25,"final":false}`, 200)
 	program("POST", settle, `{"usageUnits":10,"final":false}`, 200) // late, and counts nothing
 	b.open(b.where())
 	b.reads("#holds", "25")
-	b.reads("#own-budgets", "407 + 205 held of 700")
+	b.reads("#own-budgets", "404 + 205 held of 700")
 	program("POST", settle, `{"usageUnits":28}`, 200)
 	b.open(b.where())
 	require.NotContains(b.t, b.text("#holds"), "stream-7")
@@ -134,6 +135,39 @@ func (b *browser) stream(program func(method, path, body string, status int) map
 		b.reads("main", fmt.Sprintf("reservation:%s:%d", held["id"], part+1))
 	}
 	b.follow("north-sea-ferries")
+}
+
+// reserve does with the pages alone what stream does with a program: it reserves, settles two parts
+// and the whole, and is asked each time.
+func (b *browser) reserve() {
+	b.t.Helper()
+	customer := b.where()
+	b.unfold("Reserve units for a call")
+	b.fill("#held-units", "20")
+	b.fill("#held-minutes", "0")
+	b.refused(400).press("#reserve button")
+	b.reads("#notice", "whole number")
+	b.answer("reserve-refused")
+	b.fill("#held-minutes", "30")
+	b.press("#reserve button")
+	b.reads("#confirm", "20 units")
+	b.reads("#confirm", "Left of the budget ferries then")
+	b.answer("confirm-reserve")
+	b.confirm("The units are reserved")
+	b.page("reservation")
+	for _, total := range []string{"1", "2"} {
+		b.fill("#used-0", total)
+		b.press(`#settle button[value="no"]`)
+		b.reads("#confirm", "Adds to the bill, at most")
+		b.confirm("A part of the reservation was settled")
+	}
+	b.fill("#used-0", "3")
+	b.press(`#settle button[value="yes"]`)
+	b.answer("confirm-settle")
+	b.confirm("The reservation was settled")
+	b.reads("#held", "settled")
+	b.page("reservation-settled")
+	b.open(customer)
 }
 
 // visitPortal does what the customer does with a link: looks at what they use and owe, gives up

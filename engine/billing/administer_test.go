@@ -96,7 +96,9 @@ func TestOperatorsCommandsAreRecorded(t *testing.T) {
 	check(billing.KindVoidUsage, &billing.VoidUsage{Env: env, Key: key, Original: ref},
 		"usage.voided", field("units", "2", "0"), field("voided", "false", "true"))
 
-	d.is(engine.OutcomeDone, billing.KindReserve, enginetest.Reservation("r", "ada", "requests", 1))
+	check(billing.KindReserve, enginetest.Reservation("r", "ada", "requests", 1), "reservation.made",
+		field("customer", "", "ada"), field("reservationKey", "", "r"),
+		field("granted", "", "requests 1"), field("expires", "", period.Format(d.Stamp+1000+600_000)))
 	check(billing.KindExtendReservation, &billing.ExtendReservation{
 		Env: env, ID: enginetest.ID("reservation r"), Units: decimal.FromInt(2), TTLMS: 900_000,
 	}, "reservation.extended", field("customer", "", "ada"), field("expires", period.Format(d.Stamp+600_000),

@@ -195,6 +195,7 @@ func (m *Machine) Apply(index uint64, entry []byte, out *engine.Applied) error {
 		if r.Carries != nil { // what it carries may stand among the others
 			if c, ok := r.Op.(interface{ carries() op }); ok {
 				ahead, settlements = behind(ahead, c.carries()), behind(settlements, c.carries())
+				reserves = behind(reserves, c.carries())
 			}
 		}
 		t.Position, t.Payload, t.Reply, t.Told = uint32(i), r.Payload, nil, 0

@@ -243,7 +243,7 @@ var registry = [...]command{
 	KindDemoteKeys:         of((*DemoteKeys).apply),
 	KindRecordProbedUsage:  opened("RecordProbedUsage", openProbedUsage).described().growing(),
 	KindAdminister:         {Command: machine.Carrier[*Machine, *turn]((*Administer).open)},
-	KindReserve:            opened("Reserve", openReserve).growing(),
+	KindReserve:            opened("Reserve", openReserve).described().growing(),
 	KindSettleReservation:  opened("SettleReservation", openSettlement).described(),
 	KindExtendReservation:  of((*ExtendReservation).apply).once().submitted(),
 	KindReleaseReservation: of((*ReleaseReservation).apply).recorded(),

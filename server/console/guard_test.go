@@ -113,7 +113,7 @@ func (b *browser) hostileSandbox() map[string]string {
 	(&recorder{browser: b}).ask(b.programs, "putBudget", `{"name":`+strconv.Quote(hostile)+
 		`,"customerReferenceId":`+strconv.Quote(hostile)+`,"limits":[{"of":"units",`+
 		`"featureKey":"calls","limit":4,"window":"day"}]}`, hostile)
-	b.reserve(hostile, `"><b>`)
+	held := b.reserve(hostile, `"><b>`)
 	pool := b.firstLink(customer, at+`/pools/[0-9a-f-]+`)
 	b.submit(pool, pool+"/grantCredits", fields("amount", "5", "note", hostile))
 	invoice := b.firstLink(customer+"/invoices", at+`/invoices/[0-9a-f-]+`)
@@ -125,7 +125,7 @@ func (b *browser) hostileSandbox() map[string]string {
 		"{invoice}":  strings.TrimPrefix(invoice, at+"/invoices/"),
 		"{endpoint}": strings.TrimPrefix(endpoint, at+"/webhooks/"),
 		"{account}":  "demo", "{plan}": "team", "{environment}": "sandbox", "{budget}": url.PathEscape(hostile),
-		"{id}": "00000000-0000-4000-8000-000000000000",
+		"{id}": "00000000-0000-4000-8000-000000000000", "{reservation}": held,
 	}
 }
 

@@ -5,7 +5,11 @@ import (
 	"strconv"
 	"time"
 
+	"tollgate/engine/billing"
+	"tollgate/engine/decimal"
 	api "tollgate/sdk/go"
+	"tollgate/server"
+	"tollgate/server/console/page"
 	"tollgate/server/console/spend"
 )
 
@@ -13,6 +17,9 @@ const reservationPath = "/accounts/{account}/{environment}/reservations/{reserva
 
 func (s *Console) holdRows() []row {
 	return []row{
+		look(reservationPath, "reservation", showHold),
+		asked(form(customerPath+"/reservations", "reserve", reserve)),
+		asked(form(reservationPath+"/settle", "settle reservation", settleHold)),
 		asked(form(reservationPath+"/release", "release reservation", releaseHold)),
 		asked(form(reservationPath+"/extend", "extend reservation", extendHold)),
 	}
@@ -33,15 +40,226 @@ func (v *visit) holds(customer string) (h spend.Holds) {
 		return some.Reservations, some.NextCursor, v.fault == nil
 	})
 	h.Release, h.Budgets, h.More = v.manage, true, more
-	for _, r := range found {
-		hold := spend.Hold{Reservation: r}
-		if v.manage {
-			hold.Release = v.base() + "/reservations/" + r.ID + "/release" + questionPath
-			hold.Extend = v.base() + "/reservations/" + r.ID + "/extend" + questionPath
-		}
-		h.Holds = append(h.Holds, hold)
+	for i := range found {
+		h.Holds = append(h.Holds, holdOf(v, &found[i]))
 	}
 	return h
+}
+
+// holdURL is a reservation's page.
+func holdURL(v *visit, id string) string { return v.base() + "/reservations/" + id }
+
+// holdOf is a reservation with the ways to what may be done with it.
+func holdOf(v *visit, r *api.Reservation) spend.Hold {
+	h := spend.Hold{Reservation: *r, URL: holdURL(v, r.ID)}
+	if v.manage && r.State == holdOpen {
+		h.Release, h.Extend = h.URL+"/release"+questionPath, h.URL+"/extend"+questionPath
+	}
+	return h
+}
+
+// holdOpen is the state of a reservation that is not closed.
+const holdOpen = "open"
+
+type holdData struct {
+	spend.Hold
+	// Settle is where what was used is sent; empty where nothing can be settled here.
+	Settle, Customer, BudgetURL string
+}
+
+// showHold is a reservation, in any state.
+func showHold(v *visit) {
+	held := need[api.Reservation](v, v.admin, v.adminCall("showReservation", string(v.x.Param(2))))
+	if v.fails() {
+		return
+	}
+	data := holdData{Hold: holdOf(v, &held), Customer: v.customerURL(held.CustomerReferenceID)}
+	if data.Release != "" {
+		data.Settle = data.URL + "/settle"
+	}
+	if held.Budget != "" {
+		data.BudgetURL = v.base() + "/budgets/" + url.PathEscape(held.Budget)
+	}
+	p := v.environmentPage("reservation", "Customers", held.ReservationKey,
+		"A reservation: what it holds, and what of it was used.", data)
+	v.show(v.below(p, held.CustomerReferenceID, data.Customer))
+}
+
+// maxHoldMinutes is the longest time that a form reserves for.
+const maxHoldMinutes = billing.MaxReservationMS / 60_000
+
+// reserve asks what a customer's reservation would hold, which is that of a dry run, and makes it
+// once that is confirmed. The form's key is the reservation's: sent twice, it holds once.
+func reserve(v *visit) {
+	minutes, err := strconv.Atoi(v.typed("hold"))
+	if err != nil || minutes < 1 || minutes > maxHoldMinutes {
+		v.wrong("hold", "Enter a whole number from 1 to "+page.Amount(strconv.Itoa(maxHoldMinutes)))
+		showCustomer(v)
+		return
+	}
+	fields := map[string]any{
+		"reservationKey": page.OnceKey(v.fields), "customerReferenceId": string(v.x.Param(2)),
+		"featureKey": v.typed("feature"), "usageUnits": literal(v.fields.Get("units")),
+		"ttlSeconds": literal(strconv.Itoa(60 * minutes)), "budget": v.typed("budget"),
+		"onExpiry": v.typed("expiry"),
+	}
+	sure := v.sure()
+	if !sure {
+		fields["reservationKey"], fields["dryRun"] = page.MintOnce(), true
+	}
+	made, fault := dataOf[api.Reservation](v, v.client(server.Call{
+		Operation: "reserve", Body: body(fields),
+	}))
+	switch {
+	case fault != nil:
+		v.problem(fault)
+		showCustomer(v)
+	case sure:
+		v.finish(nil, nil, holdURL(v, made.ID), "reserved")
+	default:
+		askReserve(v, &made)
+	}
+}
+
+// askReserve shows what a reservation will hold, what that costs if all of it is used, and what is
+// left then.
+func askReserve(v *visit, r *api.Reservation) {
+	q := question{
+		Title: "Reserve this for " + r.CustomerReferenceID + "?", Button: "Reserve",
+		Back:  v.customerURL(r.CustomerReferenceID),
+		Facts: []fact{{"Customer", r.CustomerReferenceID}},
+		Notes: []string{"It counts at once against limits, credits and budgets. It costs nothing until " +
+			"it is settled."},
+	}
+	for _, f := range spend.Facts(r) {
+		q.Facts = append(q.Facts, fact{f[0], f[1]})
+	}
+	then := "what is held is free again"
+	if r.SettlesOnExpiry {
+		then = "what is held is billed"
+	}
+	q.Facts = append(q.Facts, fact{"If it expires", then})
+	for i := range r.Items {
+		item := &r.Items[i]
+		price := priceOf(v, r.CustomerReferenceID, item.FeatureKey, string(item.HeldUnits))
+		if price != "" {
+			q.Facts = append(q.Facts, fact{"Costs if all of it is used", price})
+		}
+		if item.Limit != "" {
+			q.Facts = append(q.Facts, fact{"Left of the limit then",
+				page.Amount(item.Remaining) + " of " + page.Amount(item.Limit)})
+		}
+		if item.CreditsRemaining != "" {
+			q.Facts = append(q.Facts, fact{"Credits left then", page.Amount(item.CreditsRemaining)})
+		}
+	}
+	if b := &r.BudgetLimit; b.Budget != "" {
+		limit := spend.LimitOf(api.BudgetLimit{
+			Of: b.Of, FeatureKey: b.FeatureKey, Currency: b.Currency, Limit: b.Limit, Window: b.Window,
+		})
+		q.Facts = append(q.Facts, fact{"Left of the budget " + b.Budget + " then",
+			limit.Amount(b.Remaining) + " of " + limit.Amount(b.Limit) + " (" + limit.What + ")"})
+	}
+	v.ask(q)
+}
+
+// priceOf is what units of a feature add to a customer's bill if they are used now; empty where it
+// has no price.
+func priceOf(v *visit, customer, feature, units string) string {
+	amount, err := decimal.Parse(units)
+	if err != nil || amount.Sign() <= 0 {
+		return ""
+	}
+	m, now := v.console.config.Machine, v.console.config.Now().UnixMilli()
+	var d billing.Decision
+	m.Check(&billing.CheckQuery{
+		Env: v.env, Customer: []byte(customer), Feature: []byte(feature), Now: m.Clock(now),
+		Track: true, Units: amount,
+	}, &d)
+	if s, known := m.Subscription(v.env, d.SubscriptionID); known && d.HasCost {
+		return page.Money(d.ProjectedCost.String(), s.Plan.Currency)
+	}
+	return ""
+}
+
+// settleHold asks about what was used of a reservation in all, and settles that once it is
+// confirmed: for good, or as a part. The numbers are running totals: sent twice, they count once.
+func settleHold(v *visit) {
+	held := need[api.Reservation](v, v.admin, v.adminCall("showReservation", string(v.x.Param(2))))
+	if v.fails() {
+		return
+	}
+	final := v.fields.Get("final") == "yes"
+	var items []map[string]any
+	var facts []fact
+	for i := range held.Items {
+		item := &held.Items[i]
+		name := "units." + item.FeatureKey
+		total, err := decimal.Parse(v.typed(name))
+		if err != nil || total.Sign() < 0 {
+			v.wrong(name, "Enter a number, such as 1200")
+			showHold(v)
+			return
+		}
+		items = append(items, map[string]any{
+			"featureKey": item.FeatureKey, "usageUnits": literal(total.String()),
+		})
+		facts = append(facts, settledFacts(v, &held, item, total)...)
+	}
+	if !v.sure() {
+		askSettle(v, &held, facts, final)
+		return
+	}
+	reply := v.client(server.Call{
+		Operation: "settleReservation", Path: []string{held.ID}, OnceKey: page.OnceKey(v.fields),
+		Body: body(map[string]any{"items": items, "final": final}),
+	})
+	done := "settled"
+	if !final {
+		done = "settled-part"
+	}
+	v.finish(reply.Fault, func() { showHold(v) }, holdURL(v, held.ID), done)
+}
+
+// settledFacts are what becomes of an item that is settled at so many units in all.
+func settledFacts(
+	v *visit, held *api.Reservation, item *api.ReservationItem, total decimal.Decimal,
+) []fact {
+	facts := []fact{{"Used of " + item.FeatureKey + ", in all", page.Amount(total.String())}}
+	before, errBefore := decimal.Parse(string(item.SettledUnits))
+	granted, errGranted := decimal.Parse(string(item.GrantedUnits))
+	more, ok := total.Sub(before)
+	if errBefore != nil || errGranted != nil || !ok {
+		return facts
+	}
+	if before.Sign() > 0 {
+		facts = append(facts, fact{"Settled before", page.Amount(item.SettledUnits)})
+	}
+	price := priceOf(v, held.CustomerReferenceID, item.FeatureKey, more.String())
+	if price != "" {
+		facts = append(facts, fact{"Adds to the bill, at most", price})
+	}
+	if over, ok := total.Sub(granted); ok && over.Sign() > 0 {
+		facts = append(facts, fact{"More than was reserved", page.Amount(over.String())})
+	}
+	return facts
+}
+
+func askSettle(v *visit, held *api.Reservation, facts []fact, final bool) {
+	q := question{
+		Title: "Settle a part of this reservation?", Button: "Settle this part",
+		Facts: append([]fact{
+			{"Reservation", held.ReservationKey}, {"Customer", held.CustomerReferenceID},
+		}, facts...),
+		Notes: []string{"The rest stays held until it is settled, released, or expires."},
+		Back:  holdURL(v, held.ID),
+	}
+	if final {
+		q.Title, q.Button = "Settle this reservation for good?", "Settle the reservation"
+		q.Notes = []string{"What was used becomes a usage event, which invoices have. The rest is free " +
+			"at once, and the program that made the reservation cannot settle it any more."}
+	}
+	v.ask(q)
 }
 
 // ownBudgets are the budgets that are a customer's own: one, or none.

@@ -137,12 +137,6 @@ func TestEveryWriteIsRecorded(t *testing.T) {
 	r.seen["POST /console/sign-out"], r.seen["POST /console/backup"] = true, true
 	r.seen["POST /api/v1/client/entitlements"] = true
 	r.seen["POST /api/v1/client/entitlements/batch"] = true
-	const reservations = "POST /api/v1/client/reservations"
-	for _, path := range []string{
-		"", "/{reservationId}/settle", "/{reservationId}/extend",
-	} {
-		r.seen[reservations+path] = true // no page makes them yet
-	}
 	// The cluster keeps its members, and then notes the change: TestMembersAreChangedAndRecorded.
 	for _, path := range []string{"", "/{member}/promote", "/{member}/lead"} {
 		r.seen["POST /api/v1/admin/cluster/members"+path] = true
@@ -219,6 +213,9 @@ func (r *recorder) pagesAreRecorded() {
 	r.form(team, team+"/unfreeze")
 	r.form(team, team+"/move", "parent", "org")
 	r.form(team, team+"/archive")
+	r.form(anna, anna+"/reservations", "feature", "calls", "units", "1", "hold", "10")
+	r.form(at+"/reservations/{reservation}", at+"/reservations/{reservation}/settle",
+		"units.calls", "0.5", "final", "no")
 	r.form(anna, at+"/reservations/{reservation}/extend")
 	r.form(anna, at+"/reservations/{reservation}/release")
 	id := string(server.AppendUUID(nil, r.Machine.Subscriptions(r.row("anna"))[1].ID))
@@ -340,7 +337,11 @@ func (r *recorder) clientIsRecorded() {
 	made := call("createSubscription", `{"planId":"team","customerReferenceId":"bob"}`)
 	s := made["subscription"].(map[string]any)["id"].(string)
 	invoice := made["invoice"].(map[string]any)["id"].(string)
-	call("releaseReservation", "", r.reserve("bob", "client"))
+	held := call("reserve", `{"reservationKey":"bob's","customerReferenceId":"bob",`+
+		`"featureKey":"calls","usageUnits":1}`)["id"].(string)
+	call("extendReservation", `{"ttlSeconds":900}`, held)
+	call("settleReservation", `{"usageUnits":0.5,"final":false}`, held)
+	call("releaseReservation", "", held)
 	call("putBudget", `{"name":"Bob's","customerReferenceId":"bob"}`, "bob")
 	call("putBudget", `{"name":"Above"}`, "above")
 	call("moveBudget", `{"parent":"above"}`, "bob")

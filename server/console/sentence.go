@@ -20,6 +20,7 @@ var sentences = map[string]string{
 	"clock.advanced":                     "moved the test clock to {clock}",
 	"credits.deducted":                   "deducted {amount} credits",
 	"credits.granted":                    "granted {amount} credits",
+	notGranted:                           "could not grant {amount} credits to the pool {pool}: {reason}",
 	"budget.changed":                     "changed a budget",
 	"budget.created":                     "created the budget {name}",
 	"budget.moved":                       "moved a budget",
@@ -46,6 +47,7 @@ var sentences = map[string]string{
 	"pool.created":                       "created the credit pool {name} for {customer}",
 	"pool.low-balance-set":               "set the balance at which a credit pool is low to {lowBalance}",
 	"reservation.extended":               "extended a reservation",
+	"reservation.made":                   "reserved {granted} under {reservationKey}",
 	"reservation.released":               "released the reservation {reservationKey}",
 	"reservation.settled":                "settled the reservation {reservationKey}",
 	"seller.set":                         "set who issues the invoices",
@@ -71,6 +73,9 @@ var sentences = map[string]string{
 	"webhook.resent":                     "sent a webhook message once more",
 	"webhook.tested":                     "sent a test message to a webhook endpoint",
 }
+
+// notGranted is the change of a subscription whose plan's credits there was no room for.
+const notGranted = "credits.not-granted"
 
 // sentence says a change in words: who did what. A change that has no sentence is its action's
 // name, so that new ones are told, too.
@@ -156,6 +161,9 @@ func (v *visit) subjectURL(c *api.AdminChange) string {
 	case "invoice", "checkout":
 		return base + "/invoices/" + subject
 	case "credits", "pool", "top-up":
+		if c.Action == notGranted {
+			return v.customerOf(c, base)
+		}
 		return base + "/pools/" + subject
 	case "budget":
 		return base + "/budgets/" + subject
@@ -186,7 +194,7 @@ func (v *visit) customerOf(c *api.AdminChange, base string) string {
 	id, ok := server.ParseUUID([]byte(c.Subject))
 	if name == "" && known && ok {
 		var found billing.CustomerView
-		if strings.HasPrefix(c.Action, "subscription.") {
+		if strings.HasPrefix(c.Action, "subscription.") || c.Action == notGranted {
 			if s, there := v.console.config.Machine.Subscription(env, id); there {
 				name = s.Customer.ExternalID
 			}

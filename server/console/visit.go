@@ -331,6 +331,9 @@ var done = map[string]page.Notice{
 	"budget":            {Title: "The budget was created"},
 	"limits":            {Title: "The budget was changed"},
 	"bound":             {Title: "The key's budget was set"},
+	"reserved":          {Title: "The units are reserved", Detail: "Settle what is used of them below."},
+	"settled":           {Title: "The reservation was settled"},
+	"settled-part":      {Title: "A part of the reservation was settled", Detail: "The rest stays held."},
 	"released":          {Title: "The reservation was released"},
 	"extended":          {Title: "The reservation was extended"},
 }
@@ -391,7 +394,7 @@ var formNames = map[string]string{
 	"usageUnits": "units", "advanceTo": "to", "capCents": "cents", "accentColour": "colour",
 	"expiresInMinutes": "minutes", "amount": "credits", "monthlyCap": "cap",
 	"paymentMethod": "card", "cooldownSeconds": "cooldown", "expiresAfterDays": "expires",
-	"customerReferenceId": "customer",
+	"customerReferenceId": "customer", "ttlSeconds": "hold",
 }
 
 // wrongFields are the form's fields that an API's error names.

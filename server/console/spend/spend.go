@@ -190,9 +190,9 @@ func layout(window string) string {
 // Hold is a reservation that is open, as pages show it.
 type Hold struct {
 	api.Reservation
-	// Release is where who looks may give it up, Extend where they may hold it for longer; empty where
+	// URL is its page; empty where it has none. Release is where who looks may give it up, Extend where they may hold it for longer; empty where
 	// they may not.
-	Release, Extend string
+	URL, Release, Extend string
 }
 
 // Holds are what the part "holds" of pages shows. Release adds the column of what may be done.
