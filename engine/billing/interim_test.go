@@ -151,9 +151,9 @@ func TestALimitCountsThePeriodBehindAnInterimInvoice(t *testing.T) {
 	require.Equal(t, "5", used.String())
 }
 
-// TestAnInterimInvoiceIsOfWhereItsSubscriptionIs: a reservation is billed when it expires, and so is
-// the interim invoice to which that leads, although the tick has no work left to end the period
-// behind it.
+// TestAnInterimInvoiceIsOfWhereItsSubscriptionIs: a reservation is billed when it expires, and the
+// interim invoice to which that leads is issued then, although the tick has no work left to end the
+// period behind it.
 func TestAnInterimInvoiceIsOfWhereItsSubscriptionIs(t *testing.T) {
 	s := newInterims(t, interimPlan("small", 0, "tokens"))
 	s.at(20 * dayMS)

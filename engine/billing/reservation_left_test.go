@@ -87,7 +87,7 @@ func (s *heldSandbox) repeats(c *billing.Reserve, first engine.Result) {
 }
 
 // TestTheAnswerSaysWhichCreditsAreLeft: behind all items that the pools pay for, 3 credits an image
-// and half a one a video, of 100. Images are billed once there are none, so credits do not bound them.
+// and half a one a video, of 100. Images are billed once there are none: credits do not bound them.
 func TestTheAnswerSaysWhichCreditsAreLeft(t *testing.T) {
 	s := newHeldSandbox(t)
 	first := s.reserve("r", "images", 1)

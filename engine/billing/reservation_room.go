@@ -175,7 +175,7 @@ type room struct {
 	ends, pooled bool
 }
 
-// told notes what the answer says of an item; bounded tells whether a limit of its budget counts it.
+// told notes what the answer says of an item; bounded tells whether its budget bounds it.
 func (a *allotment) told(item int, bounded bool) (told holds.Room) {
 	r, i := &a.rooms[item], &a.items[item]
 	rule := r.rule

@@ -148,7 +148,7 @@ func TestSentences(t *testing.T) {
 			api.AdminChange{Actor: "engine", Action: "credits.not-granted", After: map[string]string{
 				"amount": "1200", "pool": "prepaid", "reason": "the pool's total would be out of range",
 			}},
-			"engine could not grant 1,200 credits to the pool prepaid: the pool's total would be out of range",
+			"engine could not grant 1,200 credits to prepaid: the pool's total would be out of range",
 		},
 		{api.AdminChange{Actor: "x", Action: "moon.landed-on"}, "x moon landed on"},
 	} {

@@ -20,7 +20,7 @@ var sentences = map[string]string{
 	"clock.advanced":                     "moved the test clock to {clock}",
 	"credits.deducted":                   "deducted {amount} credits",
 	"credits.granted":                    "granted {amount} credits",
-	notGranted:                           "could not grant {amount} credits to the pool {pool}: {reason}",
+	notGranted:                           "could not grant {amount} credits to {pool}: {reason}",
 	"budget.changed":                     "changed a budget",
 	"budget.created":                     "created the budget {name}",
 	"budget.moved":                       "moved a budget",

@@ -190,8 +190,8 @@ func layout(window string) string {
 // Hold is a reservation that is open, as pages show it.
 type Hold struct {
 	api.Reservation
-	// URL is its page; empty where it has none. Release is where who looks may give it up, Extend where they may hold it for longer; empty where
-	// they may not.
+	// URL is its page; empty where it has none. Release is where who looks may give it up, Extend
+	// where they may hold it for longer; empty where they may not.
 	URL, Release, Extend string
 }
 

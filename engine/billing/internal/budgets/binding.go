@@ -53,14 +53,15 @@ func Bind(f *Forest, node uint32, charges []Charge, now int64) (b Binding, bound
 	if best == nil {
 		return b, bound
 	}
-	b.Node, b.Of, b.Window, b.Feature, b.Limit = best.Node, best.Of, best.Window, best.Feature, best.Max
+	b.Node, b.Of, b.Window, b.Feature = best.Node, best.Of, best.Window, best.Feature
+	b.Limit = best.Max
 	if best.Of == MeasurePrice {
 		b.Currency = currencyText(best.Currency)
 	}
 	return b, bound
 }
 
-// left is what a limit leaves beside what is held, rounded to 12 decimals and never below zero.
+// left is what a limit leaves with so much held, rounded to 12 decimals and never below zero.
 func (l *Limit) left(held decimal.Exact, now int64) (left decimal.Decimal) {
 	exact, ok := l.Max.Exact().Sub(l.used(now))
 	if ok {

@@ -8,6 +8,7 @@ import (
 
 	"tollgate/engine/billing/internal/accounts"
 	"tollgate/engine/billing/internal/rows"
+	"tollgate/engine/decimal"
 	"tollgate/engine/machine"
 	"tollgate/engine/page"
 	"tollgate/engine/wire"
@@ -62,6 +63,21 @@ type environment struct {
 	nodes []uint32 // in order
 	zones []uint32
 	expiring
+}
+
+// expiring has the held items of an environment whose reservations expire into nothing. Those that
+// are over, and that no tick has ended yet, hold nothing for queries: it keeps what limits hold of
+// them, so that a query need not visit them, however many there are. Queries themselves bring it up
+// to their instant (see Current). It is not state; the environment's lock guards it.
+type expiring struct {
+	// due has the items that no query has found to be over, by the instant.
+	due rows.Dues
+	// over are the others, at their places; the first summed of them are in held.
+	over   []uint32
+	places map[uint32]int
+	summed int
+	// held is what limits, by their rows, hold of items that are over.
+	held map[uint32]decimal.Exact
 }
 
 const locks = 64

@@ -7,21 +7,6 @@ import (
 	"tollgate/engine/decimal"
 )
 
-// expiring has the held items of an environment whose reservations expire into nothing. Those that
-// are over, and that no tick has ended yet, hold nothing for queries: it keeps what limits hold of
-// them, so that a query need not visit them, however many there are. Queries themselves bring it up
-// to their instant (see Current). It is not state; the environment's lock guards it.
-type expiring struct {
-	// due has the items that no query has found to be over, by the instant.
-	due rows.Dues
-	// over are the others, at their places; the first summed of them are in held.
-	over   []uint32
-	places map[uint32]int
-	summed int
-	// held is what limits, by their rows, hold of items that are over.
-	held map[uint32]decimal.Exact
-}
-
 // set says when an item expires into nothing; Never: into usage, or it holds nothing any more. What
 // the item holds is in the state before and after.
 func (x *expiring) set(f *Forest, item uint32, at int64) {
@@ -70,7 +55,7 @@ func (x *expiring) add(f *Forest, item uint32, back bool) {
 	}
 }
 
-// unexpired is what a limit holds beside what queries have found to be over.
+// unexpired is what a limit holds without what queries have found to be over.
 func unexpired(f *Forest, row uint32) decimal.Exact {
 	l := f.limits.Read(row)
 	held, _ := l.Held.Sub(f.in(f.nodes.Read(l.Node).Env).held[row])

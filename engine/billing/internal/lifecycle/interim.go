@@ -9,7 +9,7 @@ import (
 )
 
 // BillAbove issues an interim invoice for each subscription that Above named whose unbilled usage
-// has passed its plan's invoiceAbove: of eight at the most, as many as a settlement has items. It
+// has passed its plan's invoiceAbove: of at most eight, as many as a settlement has items. It
 // runs behind the command, whose journal records it follows.
 func (t *Runner) BillAbove() {
 	if len(t.Moves.Above) == 0 {
