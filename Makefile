@@ -216,7 +216,7 @@ format: ## say which files are not formatted
 # The tags of the bugs that `make planted` plants.
 PLANTED_CLUSTER := planted_lease,planted_answer,planted_blind
 PLANTED_KEY := planted_key
-PLANTED_BILLING := planted_hold,planted_topup
+PLANTED_BILLING := planted_hold,planted_billed,planted_topup
 PLANTED := $(PLANTED_CLUSTER),$(PLANTED_KEY),$(PLANTED_BILLING)
 
 # Bugs are vetted package by package: a bug in keys compiles all of the engine again for whoever

@@ -248,7 +248,7 @@ func (l *load) lookStale(ctx context.Context, node int, k *counter) {
 
 // pool is a customer's credit pool as the API shows it.
 type pool struct {
-	Balance, TotalGranted, TotalConsumed, TotalExpired, TotalReversed int
+	Balance, Held, TotalGranted, TotalConsumed, TotalExpired, TotalReversed int
 }
 
 var errPools = errors.New("torture: want one credit pool")

@@ -45,12 +45,17 @@ const (
 
 // catalog has one plan with each kind of counter: without a limit, with a hard limit whose
 // thresholds are told, and paid with credits that must not go below zero. Calls make interim
-// invoices.
+// invoices. The other features are for reservations (heldFeatures).
 const catalog = `
 features:
   - {key: calls, name: Calls}
   - {key: seats, name: Seats}
   - {key: tokens, name: Tokens}
+  - {key: pages, name: Pages}
+  - {key: images, name: Images}
+  - {key: minutes, name: Minutes}
+  - {key: files, name: Files}
+  - {key: steps, name: Steps}
 plans:
   - key: tortured
     name: Tortured
@@ -66,6 +71,11 @@ plans:
         pricingType: included
         pricing: {maxUsage: 60, limitMode: hard, thresholds: [50, 90]}
       - {key: tokens, pricingType: included, pricing: {credits: {pool: main, weight: 2}}}
+      - {key: pages, pricingType: usage_based, pricing: {unitLabel: page, pricePerUnit: "0.01"}}
+      - {key: images, pricingType: usage_based, pricing: {unitLabel: image, pricePerUnit: "0.02"}}
+      - {key: minutes, pricingType: usage_based, pricing: {unitLabel: minute, pricePerUnit: "0.01"}}
+      - {key: files, pricingType: usage_based, pricing: {unitLabel: file, pricePerUnit: "0.01"}}
+      - {key: steps, pricingType: usage_based, pricing: {unitLabel: step, pricePerUnit: "0.01"}}
 `
 
 // counter is one feature of one customer, with everything that was done to it.

@@ -3,11 +3,11 @@ package torture
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"strconv"
+	"sync"
+	"time"
 
 	api "tollgate/sdk/go"
 )
@@ -15,68 +15,101 @@ import (
 const (
 	reservationsPath = "/api/v1/client/reservations"
 	budgetsPath      = "/api/v1/client/budgets/"
-	// heldCustomer is whom reservations are for, at a budget of calls. An agent's key is bound to one
-	// below it, of fewer calls; above it is one of what all calls cost.
-	heldCustomer = "held"
-	agentBudget  = "agent"
+	// spenders work at a time. The wallets that they spend from follow one another.
+	spenders, walletCount = 3, 6
+	// agentBudget is below the first wallet's; the agent's key is bound to it.
+	agentBudget = "agent"
+	// callsLimit and agentLimit are of calls, spendLimit is of what they all cost, for life.
+	callsLimit, agentLimit, spendLimit = 300, 120, 18.5
 )
 
-// heldBudgets are the budgets of the spender: of what they limit, how many calls are one of it.
-var heldBudgets = []heldBudget{
-	{
-		"everything", `{"name":"everything","limits":[{"of":"price","limit":18.5,"window":"lifetime"}]}`,
-		0.05,
-	},
-	{heldCustomer, `{"name":"held","parent":"everything","customerReferenceId":"held","limits":[` +
-		`{"of":"units","featureKey":"calls","limit":400,"window":"lifetime",` +
-		`"thresholds":[10,50,100]}]}`, 1},
-	{agentBudget, `{"name":"agent","parent":"held","limits":[{"of":"units","featureKey":"calls",` +
-		`"limit":150,"window":"lifetime"}]}`, 1},
+// heldFeatures are what reservations hold: what a unit costs, and the hard limit; 0: none.
+var heldFeatures = [...]struct {
+	key   string
+	price float64
+	limit float64
+}{
+	{key: "calls", price: 0.05},
+	{key: "seats", limit: 60},
+	{key: "tokens"},
+	{key: "pages", price: 0.01},
+	{key: "images", price: 0.02},
+	{key: "minutes", price: 0.01},
+	{key: "files", price: 0.01},
+	{key: "steps", price: 0.01},
 }
 
-// heldBudget is a budget, and how much of its limit a call takes.
+// perFeature is something of each of heldFeatures.
+type perFeature [len(heldFeatures)]float64
+
+// wallet is a customer with budgets for life. With overruns, settlements may say more than was
+// held: no more is used and held beyond a limit than the overruns that answers admit to. Without,
+// nothing ever passes a limit.
+type wallet struct {
+	customer string
+	overruns bool
+	budgets  []heldBudget
+}
+
+// heldBudget is a budget, and what a unit of each feature takes of its limit.
 type heldBudget struct {
 	key, body string
-	each      float64
+	each      perFeature
+	agent     bool // only what the agent holds counts in it
 }
 
-// reservation is one that the spender asked for, and what is known of it.
-type reservation struct {
-	key   string
-	units int
-	// agent reports whether the agent's key makes it.
-	agent bool
-	// id is set once it is known to be there; refused: it certainly is not. asked reports whether an
-	// attempt to make it has an unknown fate.
-	id             string
-	refused, asked bool
-	// settled is the total that was acknowledged, tried the largest that was asked for. closed
-	// reports whether a settlement for good, or a release, was acknowledged; closing whether one was
-	// asked for.
-	settled, tried  int
-	closed, closing bool
+func newWallet(n int) *wallet {
+	name := "held-" + strconv.Itoa(n)
+	w := &wallet{customer: name, overruns: n%2 == 1}
+	var prices perFeature
+	for i, f := range heldFeatures {
+		prices[i] = f.price
+	}
+	calls := perFeature{calls: 1}
+	units := `"limits":[{"of":"units","featureKey":"calls","window":"lifetime","limit":`
+	w.budgets = []heldBudget{
+		{key: "all-" + name, each: prices, body: fmt.Sprintf(
+			`{"name":"all","limits":[{"of":"price","limit":%v,"window":"lifetime"}]}`, spendLimit)},
+		{key: name, each: calls, body: fmt.Sprintf(
+			`{"name":"own","parent":%q,"customerReferenceId":%q,%s%d,"thresholds":[10,50,100]}]}`,
+			"all-"+name, name, units, callsLimit)},
+	}
+	if n == 0 {
+		w.budgets = append(w.budgets, heldBudget{
+			key: agentBudget, each: calls, agent: true,
+			body: fmt.Sprintf(`{"name":"agent","parent":%q,%s%d}]}`, name, units, agentLimit),
+		})
+	}
+	return w
 }
 
-// spender holds calls of a customer at budgets while the cluster is tortured, settles them in parts
-// and for good, and releases them, some of them with the key of an agent: each unit must be in each
-// budget once, whatever became of the answers, and no budget ever has more than its limit.
+// spender reserves units of customers at budgets while the cluster is tortured, settles them in
+// parts, in any order, and for good, extends and releases them, or lets them expire, some of them
+// with the key of an agent: each unit must be in each budget once, whatever became of the answers.
 type spender struct {
 	*load
-	reservations []*reservation
+	wallets []*wallet
 	// agents are clients with the agent's key, one per node; the last is of all nodes.
 	agents []*api.Client
+
+	mu           sync.Mutex
+	reservations []*reservation
 }
 
-// open makes the customer, its budgets, and the agent's key.
+// open makes the customers, their budgets, and the agent's key.
 func (s *spender) open(ctx context.Context) error {
-	if _, err := create(ctx, s.any, heldCustomer, 0); err != nil {
-		return err
-	}
-	for _, b := range heldBudgets {
-		_, err := s.any.Call(ctx, "PUT", budgetsPath+b.key, json.RawMessage(b.body), nil)
-		if err != nil {
-			return fmt.Errorf("torture: make the budget %s: %w", b.key, err)
+	for n := range walletCount {
+		w := newWallet(n)
+		if _, err := create(ctx, s.any, w.customer, 0); err != nil {
+			return err
 		}
+		for _, b := range w.budgets {
+			_, err := s.any.Call(ctx, "PUT", budgetsPath+b.key, json.RawMessage(b.body), nil)
+			if err != nil {
+				return fmt.Errorf("torture: make the budget %s: %w", b.key, err)
+			}
+		}
+		s.wallets = append(s.wallets, w)
 	}
 	admin, err := s.fleet.admin()
 	if err != nil {
@@ -101,7 +134,7 @@ func (s *spender) open(ctx context.Context) error {
 		if i < fleetSize {
 			to = all[i : i+1]
 		}
-		client, err := api.New(to, made.Key, 1)
+		client, err := api.New(to, made.Key, spenders)
 		if err != nil {
 			return err
 		}
@@ -110,130 +143,51 @@ func (s *spender) open(ctx context.Context) error {
 	return nil
 }
 
-// keep does one thing after the other, at any node, until ctx ends.
+// keep does one thing after the other, at any node, until ctx ends. Several goroutines run it.
 func (s *spender) keep(ctx context.Context, random *rand.Rand) {
 	for ctx.Err() == nil {
-		at := random.IntN(fleetSize)
-		node, r := s.clients[at], s.next(random)
+		r := s.next(random)
 		try, cancel := context.WithTimeout(ctx, timeouts[random.IntN(len(timeouts))])
-		if r != nil && r.agent {
-			node = s.agents[at]
-		}
 		switch {
 		case r == nil:
-			s.look(try, node, heldBudgets[random.IntN(len(heldBudgets))])
-		case r.id == "":
-			s.reserve(try, node, r)
-		case !r.agent && random.IntN(20) == 0:
-			s.intrude(try, s.agents[at], r)
+			s.look(try, random)
+		case !r.known() || random.IntN(20) == 0:
+			s.reserve(try, s.at(r, random), r)
 		default:
-			s.spend(try, node, r, random)
+			s.spend(try, r, random)
 		}
 		cancel()
 	}
 }
 
-// next is what is asked for next: a new reservation, or one of the newest again; nil: the budget is
+// at is a client of any node, with the key that a reservation is made with.
+func (s *spender) at(r *reservation, random *rand.Rand) *api.Client {
+	if r.agent {
+		return s.agents[random.IntN(fleetSize)]
+	}
+	return s.clients[s.fleet.place(random)]
+}
+
+// next is what is asked for next: a new reservation, or one of the newest again; nil: limits are
 // looked at.
 func (s *spender) next(random *rand.Rand) *reservation {
 	const newest = 30
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	n := len(s.reservations)
 	switch dice := random.IntN(100); {
 	case dice < 10:
 		return nil
-	case dice < 60 && n > 0:
-		if r := s.reservations[n-1-random.IntN(min(n, newest))]; !r.refused && !r.closed {
+	case dice < 75 && n > 0:
+		if r := s.reservations[n-1-random.IntN(min(n, newest))]; !r.lost() {
 			return r
 		}
 		return nil
 	}
-	r := &reservation{
-		key: "held-" + strconv.Itoa(n), units: 1 + random.IntN(4), agent: random.IntN(3) == 0,
-	}
+	at := min(walletCount-1, int(time.Since(s.begun)*walletCount/max(s.For, 1)))
+	r := newReservation(s.wallets[at], n, random)
 	s.reservations = append(s.reservations, r)
 	return r
-}
-
-func (r *reservation) request() api.Request {
-	return api.Request{
-		Method: "POST", Path: reservationsPath,
-		Body: fmt.Appendf(nil, `{"reservationKey":%q,"customerReferenceId":%q,"featureKey":%q,`+
-			`"usageUnits":%d,"ttlSeconds":86400}`, r.key, heldCustomer, features[calls].key, r.units),
-	}
-}
-
-// reserve makes one attempt.
-func (s *spender) reserve(ctx context.Context, node *api.Client, r *reservation) {
-	answer, err := node.Try(ctx, r.request())
-	var made api.Reservation
-	switch {
-	case err != nil || answer.Status == 503 || answer.Status == 429:
-		r.asked = true
-	case answer.Status == 402 && !r.asked:
-		r.refused = true
-	case answer.Status == 402: // an attempt before may have come since, or may come yet
-	case answer.Data(&made) != nil || len(made.Items) != 1:
-		s.violate(byReservations, "reserve %s: %d %s", r.key, answer.Status, answer.Body)
-	default:
-		r.id = made.ID
-		s.reserved.Add(1)
-	}
-}
-
-// intrude lets the agent release what is not its own: it cannot.
-func (s *spender) intrude(ctx context.Context, agent *api.Client, r *reservation) {
-	answer, err := agent.Try(ctx, api.Request{
-		Method: "POST", Path: reservationsPath + "/" + r.id + "/release",
-	})
-	if err == nil && answer.Status != 404 && answer.Status != 503 && answer.Status != 429 {
-		s.violate(byReservations, "the agent's key releases %s: %d %s", r.key, answer.Status, answer.Body)
-	}
-}
-
-// spend settles a part, settles for good, or releases.
-func (s *spender) spend(
-	ctx context.Context, node *api.Client, r *reservation, random *rand.Rand,
-) {
-	request := api.Request{Method: "POST", Path: reservationsPath + "/" + r.id + "/release"}
-	total, final := r.tried, true
-	if random.IntN(3) > 0 {
-		final = random.IntN(2) == 0
-		if !r.closing {
-			total += random.IntN(r.units-r.tried+1) / 2
-		}
-		request.Path = reservationsPath + "/" + r.id + "/settle"
-		request.Body = fmt.Appendf(nil, `{"usageUnits":%d,"final":%t}`, total, final)
-	}
-	released := request.Body == nil
-	r.closing = r.closing || final
-	if !released {
-		r.tried = total
-	}
-	answer, err := node.Try(ctx, request)
-	var v api.Reservation
-	switch {
-	case err != nil || answer.Status == 503 || answer.Status == 429:
-	case answer.Status == 409 && r.closing: // an attempt before has closed it
-	case answer.Data(&v) != nil || len(v.Items) != 1:
-		s.violate(byReservations, "%s: %d %s", request.Path, answer.Status, answer.Body)
-	default:
-		r.closed = r.closed || final
-		if !released {
-			r.settled = total
-		}
-		s.compare(r, &v)
-	}
-}
-
-// compare holds a reservation as a node says it is against what is known of it.
-func (s *spender) compare(r *reservation, v *api.Reservation) {
-	settled, err := v.Items[0].SettledUnits.Int64()
-	open := v.State == "open"
-	if err != nil || int(settled) < r.settled || int(settled) > r.tried || open && r.closed ||
-		!open && !r.closing {
-		s.violate(byReservations, "%s is %s and settled at %d: of %d, %d were acknowledged, %d asked for",
-			r.key, v.State, settled, r.units, r.settled, r.tried)
-	}
 }
 
 // heldLimits are what a node says of a budget.
@@ -244,108 +198,45 @@ type heldLimits struct {
 	}
 }
 
-// beyond reports whether it has more than its limit.
-func (v *heldLimits) beyond() bool {
-	return len(v.Limits) != 1 || v.Limits[0].Overrun ||
-		v.Limits[0].Used+v.Limits[0].Held > v.Limits[0].Limit+rounding
+// beyond is how much is used and held beyond the limit.
+func (v *heldLimits) beyond() float64 {
+	l := v.Limits[0]
+	return l.Used + l.Held - l.Limit
 }
 
 // rounding is how far sums of prices may differ as floating point.
 const rounding = 1e-6
 
-// look: used and held are within the limit, at any time and node.
-func (s *spender) look(ctx context.Context, node *api.Client, b heldBudget) {
+// look: used and held are within the limits of a wallet without overruns, at any time and node.
+func (s *spender) look(ctx context.Context, random *rand.Rand) {
+	w := s.wallets[random.IntN(walletCount)/2*2]
+	node := s.clients[random.IntN(fleetSize)]
+	if random.IntN(2) == 0 {
+		s.lookAtSeats(ctx, node, w)
+		return
+	}
+	b := w.budgets[random.IntN(len(w.budgets))]
 	answer, err := node.Try(ctx, api.Request{Method: "GET", Path: budgetsPath + b.key})
 	var v heldLimits
 	if err != nil || answer.Status == 503 {
 		return
 	}
-	if answer.Data(&v) != nil || v.beyond() {
+	if answer.Data(&v) != nil || len(v.Limits) != 1 || v.Limits[0].Overrun || v.beyond() > rounding {
 		s.violate(byReservations, "the budget %s: %d %s", b.key, answer.Status, answer.Body)
 	}
 }
 
-// settle asks for every reservation of unknown fate until it is known.
-func (s *spender) settle(ctx context.Context) error {
-	for _, r := range s.reservations {
-		if r.id != "" || r.refused {
-			continue
-		}
-		client := s.any
-		if r.agent {
-			client = s.agents[fleetSize]
-		}
-		answer, err := client.Do(ctx, r.request())
-		var made api.Reservation
-		if err == nil && answer.Status != 402 {
-			err = answer.Data(&made)
-		}
-		if err != nil {
-			return fmt.Errorf("torture: reserve %s: %w", r.key, err)
-		}
-		r.id, r.refused = made.ID, made.ID == ""
+// lookAtSeats looks at a feature with a hard limit.
+func (s *spender) lookAtSeats(ctx context.Context, node *api.Client, w *wallet) {
+	seats := heldFeatures[1]
+	answer, err := node.Try(ctx, api.Request{
+		Method: "GET", Path: checksPath + w.customer + "/" + seats.key,
+	})
+	if err != nil || answer.Status == 503 {
+		return
 	}
-	return nil
-}
-
-// inspect adds up the reservations as a node has them, and compares that with its budgets and with
-// the customer's events.
-func (s *spender) inspect(ctx context.Context, node string, client *api.Client) error {
-	var all, agent [2]int // used, and held
-	for _, r := range s.reservations {
-		if r.id == "" {
-			continue
-		}
-		v, err := client.Reservation(ctx, r.id)
-		if err != nil || len(v.Items) != 1 {
-			return errors.Join(fmt.Errorf("torture: the reservation %s at %s", r.key, node), err)
-		}
-		s.compare(r, &v)
-		settled, wrong := v.Items[0].SettledUnits.Int64()
-		holds, err := v.Items[0].HeldUnits.Int64()
-		if err = errors.Join(err, wrong); err != nil {
-			return fmt.Errorf("torture: the reservation %s: %w", r.key, err)
-		}
-		all = [2]int{all[0] + int(settled), all[1] + int(holds)}
-		if r.agent {
-			agent = [2]int{agent[0] + int(settled), agent[1] + int(holds)}
-		}
+	var v struct{ Usage struct{ Used, Held float64 } }
+	if answer.Data(&v) != nil || v.Usage.Used+v.Usage.Held > seats.limit {
+		s.violate(byReservations, "seats of %s: %d %s", w.customer, answer.Status, answer.Body)
 	}
-	for _, b := range heldBudgets {
-		want := all
-		if b.key == agentBudget {
-			want = agent
-		}
-		if err := s.compareBudget(ctx, node, client, b, want); err != nil {
-			return err
-		}
-	}
-	got, err := client.Check(ctx, heldCustomer, features[calls].key)
-	if err != nil {
-		return err
-	}
-	if got.Usage.Used.String() != strconv.Itoa(all[0]) {
-		s.violate(byReservations, "%s says %s calls are used, reservations settled %d", node,
-			got.Usage.Used, all[0])
-	}
-	return nil
-}
-
-// compareBudget holds a budget as a node has it against the calls that are settled and held there.
-func (s *spender) compareBudget(
-	ctx context.Context, node string, client *api.Client, b heldBudget, want [2]int,
-) error {
-	var v heldLimits
-	if _, err := client.Call(ctx, "GET", budgetsPath+b.key, nil, &v); err != nil {
-		return fmt.Errorf("torture: the budget %s: %w", b.key, err)
-	}
-	is := func(amount float64, calls int) bool {
-		return math.Abs(amount-b.each*float64(calls)) < rounding
-	}
-	if v.beyond() || !is(v.Limits[0].Used, want[0]) || !is(v.Limits[0].Held, want[1]) {
-		s.violate(byReservations,
-			"%s has %+v in the budget %s; reservations settled %d and hold %d calls",
-			node, v.Limits, b.key, want[0], want[1])
-	}
-	return nil
 }

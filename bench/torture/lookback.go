@@ -43,6 +43,9 @@ func (a *auditor) lookBack(ctx context.Context) error {
 	}
 	for _, again := range []bool{false, true} {
 		if again {
+			if err := a.spender.sendAgain(ctx); err != nil {
+				return err
+			}
 			a.phase("starting all from their disks")
 			for _, p := range a.fleet.nodes {
 				if err := a.fleet.kill(p); err != nil {
@@ -79,6 +82,12 @@ func (a *auditor) lookBack(ctx context.Context) error {
 	}
 	a.phase("closing all periods")
 	if err := a.closePeriods(ctx); err != nil {
+		return err
+	}
+	err = inParallel(a.fleet.nodes, fleetSize, func(i int, p *process) error {
+		return a.spender.inspectLast(ctx, p.id, a.clients[i])
+	})
+	if err != nil {
 		return err
 	}
 	if err := a.inspectInbox(ctx); err != nil {

@@ -34,6 +34,7 @@ var plants = []plant{
 	},
 	{"planted_key", []string{"snapshot", "kill"}, []check{byDuplicates, byHistories}},
 	{"planted_hold", []string{"pause", "partition"}, []check{byReservations}},
+	{"planted_billed", []string{"pause", "kill"}, []check{byReservations}},
 	{"planted_topup", []string{"pause", "kill"}, []check{byTopUps}},
 }
 

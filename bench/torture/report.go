@@ -16,7 +16,7 @@ type report struct {
 	fail  context.CancelFunc // ends the run
 
 	acknowledged, duplicates, limited, unknown, refused atomic.Uint64
-	voided, amended, reserved                           atomic.Uint64
+	voided, amended, reserved, raced                    atomic.Uint64
 	reads, followerReads, staleReads                    atomic.Uint64
 	counters                                            atomic.Int64
 	keysOnDisk                                          atomic.Uint64

@@ -45,7 +45,7 @@ var Least = Summary{
 type Summary struct {
 	Acknowledged, Duplicates, Limited, Unknown, Refused uint64
 	Voided, Amended                                     uint64 // events taken back, and amended
-	Reserved                                            uint64 // reservations
+	Reserved, Raced                                     uint64 // reservations; ends at once
 	Bought                                              int    // automatic purchases that were paid
 	Reads, FollowerReads, StaleReads                    uint64
 	LeaderChanges, SnapshotsInstalled, Starts           int
@@ -64,12 +64,12 @@ type Summary struct {
 // String is the summary in a few lines.
 func (s Summary) String() string {
 	text := fmt.Sprintf("%d acknowledged writes, %d duplicates, %d refused at a limit, "+
-		"%d of unknown fate, %d refused, %d taken back, %d amended, %d reservations, "+
-		"%d purchases\n%d linearizable reads, %d of them on followers; "+
+		"%d of unknown fate, %d refused, %d taken back, %d amended, %d reservations "+
+		"(%d times settled and released at once), %d purchases\n%d linearizable reads, %d of them on followers; "+
 		"%d stale reads\n%d faults %v, %d leader changes, %d snapshots installed, %d process starts\n"+
 		"%d keys left memory, %d histories linearizable, %d not decided, %d violations, in %s",
 		s.Acknowledged, s.Duplicates, s.Limited, s.Unknown, s.Refused, s.Voided, s.Amended,
-		s.Reserved, s.Bought,
+		s.Reserved, s.Raced, s.Bought,
 		s.Reads, s.FollowerReads, s.StaleReads, s.Faults, s.FaultsByKind, s.LeaderChanges,
 		s.SnapshotsInstalled, s.Starts,
 		s.KeysOnDisk, s.Counters, s.Undecided, len(s.Violations), s.Elapsed.Round(time.Second))
@@ -229,7 +229,10 @@ func (r *run) torture(ctx context.Context) error {
 	working.Go(func() {
 		watchedClock = r.auditor.watchClock(busy, rand.New(rand.NewPCG(r.Seed, workers+2)))
 	})
-	working.Go(func() { r.spender.keep(busy, rand.New(rand.NewPCG(r.Seed, workers+3))) })
+	for i := range spenders {
+		random := rand.New(rand.NewPCG(r.Seed, uint64(workers+5+i)))
+		working.Go(func() { r.spender.keep(busy, random) })
+	}
 	watched, unwatch := context.WithCancel(ctx)
 	for _, p := range r.fleet.everyone() {
 		helpers.Go(func() { r.fleet.follow(watched, p) })
@@ -278,6 +281,7 @@ func (r *run) summary() Summary {
 		Acknowledged: r.acknowledged.Load(), Duplicates: r.duplicates.Load(),
 		Limited: r.limited.Load(), Unknown: r.unknown.Load(), Refused: r.refused.Load(),
 		Voided: r.voided.Load(), Amended: r.amended.Load(), Reserved: r.reserved.Load(),
+		Raced:  r.raced.Load(),
 		Bought: r.buyer.bought(),
 		Reads:  r.reads.Load(), FollowerReads: r.followerReads.Load(), StaleReads: r.staleReads.Load(),
 		KeysOnDisk:    r.keysOnDisk.Load(),

@@ -78,7 +78,9 @@ func (h *Holds) Put(t *book.Keeper, row uint32, next *Hold, items []Item) {
 	at := v.FirstItem
 	for i := range items {
 		stored := h.Items.Read(at)
-		stored.Granted, stored.Settled = items[i].Granted, items[i].Settled
+		if stored.Granted = items[i].Granted; !keepsTotal(v.State) {
+			stored.Settled = items[i].Settled
+		}
 		stored.Pool, stored.Cost = items[i].Pool, items[i].Cost
 		if stored.Credits = items[i].Credits; v.State != ReservationOpen {
 			stored.Credits = decimal.Decimal{}
