@@ -327,7 +327,7 @@ func TestFolderIsOfOneCluster(t *testing.T) {
 
 	c = aConfig(t.TempDir())
 	for text, refused := range map[string]error{
-		`{"format":6}`: ErrNewerData, `{"format":4,"version":1}`: ErrOlderData,
+		`{"format":7}`: ErrNewerData, `{"format":5,"version":1}`: ErrOlderData,
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(c.Dir, folderFile), []byte(text), 0o600))
 		_, err = Open(c)
@@ -335,7 +335,7 @@ func TestFolderIsOfOneCluster(t *testing.T) {
 		require.True(t, RefusesFolder(err), "another start finds the same")
 		require.ErrorContains(t, err, "start the ")
 	}
-	for _, text := range []string{"", "{", `{"format":0}`, `{"format":5,"cluster":"xy"}`} {
+	for _, text := range []string{"", "{", `{"format":0}`, `{"format":6,"cluster":"xy"}`} {
 		require.NoError(t, os.WriteFile(filepath.Join(c.Dir, folderFile), []byte(text), 0o600))
 		_, err = Open(c)
 		require.ErrorContains(t, err, "cannot be read", text)

@@ -17,8 +17,8 @@ const (
 	// folderFile says what the data folder is.
 	folderFile = "folder.json"
 	// folderFormat is the version of the layout of a data folder: the one that this build reads and
-	// writes. Formats 1 to 4 are of builds before the first release, which nothing reads any more.
-	folderFormat = 5
+	// writes. Formats 1 to 5 are of builds before the first release, which nothing reads any more.
+	folderFormat = 6
 	// restoringMark is there as long as a restore is not finished.
 	restoringMark = "restoring"
 )

@@ -29,6 +29,7 @@ type generator struct {
 	entries [][]byte // of the billing group, so far
 	shadow  *shadow  // of a machine that has applied them
 	keys    []string // of usage events
+	notes   uint64   // of keys' uses
 }
 
 // newGenerator begins a history of the billing group.

@@ -27,9 +27,11 @@ func (g *generator) budget() engine.Record {
 		}
 		return record(billing.KindArchiveBudget, &billing.ArchiveBudget{Env: env, Key: key})
 	case "use":
+		g.notes++
 		return record(billing.KindNoteKeyUse, &billing.NoteKeyUse{
 			Env: env, ID: ID(g.pick("key id", "k1", "k2")),
 			Requests: sample[uint64](g.t, "uses", 0, 1, 1e6),
+			Source:   sample[uint64](g.t, "source", 1, 2, 1<<63), Number: g.notes,
 		})
 	case "bind":
 		return record(billing.KindBindKey, &billing.BindKey{

@@ -33,6 +33,9 @@ func goldenBudgets() map[string]wire.Fielder {
 		"command-213-note-key-uses": &billing.NoteKeyUse{
 			Env: 1, ID: enginetest.ID("k"), Requests: 300, Events: 2,
 		},
+		"command-213-note-key-uses-of-a-node": &billing.NoteKeyUse{
+			Env: 1, ID: enginetest.ID("k"), Requests: 300, Events: 2, Source: 1 << 60, Number: 17,
+		},
 		"command-209-move-budget": &billing.MoveBudget{
 			Env: 1, Key: "team:search", Parent: "org", Actor: "admin",
 		},

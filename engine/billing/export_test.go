@@ -150,6 +150,10 @@ func Golden() map[string][]byte {
 			},
 			CreatedBy: "admin",
 		}, RevokedAt: 1769958000001, RevokedIndex: 9}),
+		"snapshot-key-noted": wire.Encode(nil, &keyRecord{KeyFacts: accounts.KeyFacts{
+			ID: id(0x80), Hash: [32]byte{1, 2, 3}, Scope: accounts.ScopeFull, CreatedAt: 1769871600000,
+			UsedAt: 1769958000000, Noted: []accounts.KeyNote{{Source: 1 << 60, Number: 300}},
+		}}),
 		"snapshot-webhook-endpoint": outbox.WebhookEndpointCodec.Append(nil, goldenEndpoint()),
 		"snapshot-customer":         book.CustomerCodec.Append(nil, &c),
 		"snapshot-subscription":     book.SubscriptionCodec.Append(nil, &b),
@@ -207,12 +211,8 @@ func GoldenRestored(name string, data []byte) (again []byte, err error) {
 			again = wire.Encode(nil, &w)
 			return err
 		},
-		"snapshot-key": func() error {
-			var k keyRecord
-			err := wire.Decode(data, &k)
-			again = wire.Encode(nil, &k)
-			return err
-		},
+		"snapshot-key":       func() (err error) { again, err = recodeKey(data); return err },
+		"snapshot-key-noted": func() (err error) { again, err = recodeKey(data); return err },
 		"snapshot-webhook-endpoint": func() error {
 			return recode(data, &again, outbox.WebhookEndpointCodec)
 		},
@@ -226,6 +226,13 @@ func GoldenRestored(name string, data []byte) (again []byte, err error) {
 		"snapshot-correction":  func() error { return recode(data, &again, correctionCodec) },
 	}[name]()
 	return again, err
+}
+
+// recodeKey decodes an API key and encodes it again.
+func recodeKey(data []byte) ([]byte, error) {
+	var k keyRecord
+	err := wire.Decode(data, &k)
+	return wire.Encode(nil, &k), err
 }
 
 // Prefetched is how many events and settlements of the newest entry were prefetched.

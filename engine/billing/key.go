@@ -219,13 +219,17 @@ func keyView(s *state, k *accounts.APIKey) KeyView {
 }
 
 // NoteKeyUse keeps that an API key was used, at the instant of its entry, and how often since the
-// same node noted it last. A note that the cluster proposes again, since its answer was lost with a
-// leader, counts twice: it is a figure for people, and no receipt of it is kept.
+// same source noted it last. A note that the cluster proposes again, since its answer was lost with
+// a leader, changes nothing; nor does one that comes behind a later one of its source.
 type NoteKeyUse struct {
 	Env      uint32   `wire:"1"`
 	ID       [16]byte `wire:"2"`
 	Requests uint64   `wire:"3"`
 	Events   uint64   `wire:"4"` // usage events that they recorded
+	// Source is the process of a node that counted, a number that it made at random; 0: the note is
+	// always a new one. Number is greater than those of its notes before.
+	Source uint64 `wire:"5"`
+	Number uint64 `wire:"6"`
 }
 
 // keyUseWork is the work of a NoteKeyUse: the key is copied, with its hours and days.
@@ -240,10 +244,16 @@ func (c *NoteKeyUse) apply(t *turn) engine.Outcome {
 		return engine.OutcomeKeyUnknown
 	}
 	t.Spend(keyUseWork)
-	t.NoteKeyUse(k, t.Stamp, c.Requests, c.Events)
+	note := accounts.KeyNote{Source: c.Source, Number: c.Number}
+	if !t.NoteKeyUse(k, t.Stamp, note, c.Requests, c.Events) {
+		return engine.OutcomeDone
+	}
 	t.Fold(accounts.KeyHash(&k.Hash) ^ uint64(t.Stamp))
 	t.Fold(c.Requests)
 	t.Fold(c.Events)
+	if c.Source != 0 {
+		t.Fold(c.Source ^ c.Number)
+	}
 	return engine.OutcomeDone
 }
 

@@ -477,6 +477,38 @@ func TestKeyUsesAreNoted(t *testing.T) {
 	d.is(engine.OutcomeKeyUnknown, billing.KindNoteKeyUse, key)
 }
 
+// TestANoteOfUsesCountsOnce: one that is proposed again changes nothing, nor does one behind a later
+// one of its source, also after a restore. The newest sources are known.
+func TestANoteOfUsesCountsOnce(t *testing.T) {
+	d := newDesk(t)
+	key := [32]byte{7}
+	d.is(engine.OutcomeDone, billing.KindCreateKey, &billing.CreateKey{
+		Env: enginetest.Sandbox, ID: enginetest.ID("k"), Hash: key, Scope: billing.ScopeRead,
+	})
+	requests := func(l *enginetest.Log, m *billing.Machine, source, number uint64) uint64 {
+		t.Helper()
+		require.Equal(t, engine.OutcomeDone, l.Do(billing.KindNoteKeyUse, &billing.NoteKeyUse{
+			Env: enginetest.Sandbox, ID: enginetest.ID("k"), Requests: 1, Source: source, Number: number,
+		}).Outcome)
+		return m.KeysUsed(enginetest.Sandbox, l.Stamp)[0].DayRequests
+	}
+	require.EqualValues(t, 1, requests(d.Log, d.m, 1, 5))
+	require.EqualValues(t, 1, requests(d.Log, d.m, 1, 5), "again")
+	require.EqualValues(t, 2, requests(d.Log, d.m, 2, 5), "of another source")
+	require.EqualValues(t, 2, requests(d.Log, d.m, 1, 4), "of before")
+	require.EqualValues(t, 3, requests(d.Log, d.m, 1, 9))
+	again := restored(t, enginetest.Snapshot(t, d.m))
+	log := enginetest.NewLog(again, d.Stamp)
+	require.EqualValues(t, 3, requests(log, again, 1, 9))
+	require.EqualValues(t, 3, requests(log, again, 2, 5))
+	for source := uint64(3); source < 18; source++ {
+		require.EqualValues(t, source+1, requests(log, again, source, 1))
+	}
+	require.EqualValues(t, 18, requests(log, again, 1, 9), "one of the 16 newest")
+	require.EqualValues(t, 18, requests(log, again, 17, 1))
+	require.EqualValues(t, 19, requests(log, again, 2, 5), "the one that noted least recently")
+}
+
 // TestRevokedKeysMakeRoom: only keys in use count, so that a key can always be replaced; of the
 // revoked ones those stay listed that were revoked last, and a restored machine goes on alike.
 func TestRevokedKeysMakeRoom(t *testing.T) {

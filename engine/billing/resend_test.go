@@ -36,14 +36,13 @@ func TestRecordsAreSafeToSendAgain(t *testing.T) {
 				first := enginetest.Outcomes(t, m, at, [][]byte{once})[0][0].Outcome
 				enginetest.Outcomes(t, twin, at, [][]byte{once})
 				again := log.Entry(r)
-				counts := r.Kind == billing.KindNoteKeyUse // twice: see NoteKeyUse
-				if first.Refused() || counts {
+				if first.Refused() {
 					again = log.Entry()
 				}
 				second := enginetest.Outcomes(t, m, at+1, [][]byte{again})[0]
 				enginetest.Outcomes(t, twin, at+1, [][]byte{log.Entry()})
 				switch {
-				case first.Refused() || counts:
+				case first.Refused():
 				case r.Kind == billing.KindRecordAudits:
 					require.Equal(t, engine.OutcomeDuplicate, second[0].Outcome)
 				default:

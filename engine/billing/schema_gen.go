@@ -352,6 +352,8 @@ func (v *NoteKeyUse) Fields(w *wire.Codec) {
 	w.ID(2, &v.ID)
 	wire.Uint(w, 3, &v.Requests)
 	wire.Uint(w, 4, &v.Events)
+	wire.Uint(w, 5, &v.Source)
+	wire.Uint(w, 6, &v.Number)
 }
 
 // Fields implements wire.Fielder.
@@ -1255,6 +1257,7 @@ func (v *keyRecord) Fields(w *wire.Codec) {
 	wire.List(w, 13, &v.UsedHours)
 	wire.List(w, 14, &v.UsedDays)
 	w.String(15, &v.CreatedBy)
+	wire.List(w, 16, &v.Noted)
 }
 
 // Fields implements wire.Fielder.

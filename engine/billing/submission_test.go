@@ -68,7 +68,7 @@ func TestRecordsAreSafeToSendAgainLater(t *testing.T) {
 			apply(stamps[victim], []engine.Record{{Kind: engine.KindTick}}, nil)
 		}
 		r := records[victim]
-		if !did.Refused() && r.Kind >= engine.FirstDomainKind && r.Kind != billing.KindNoteKeyUse {
+		if !did.Refused() && r.Kind >= engine.FirstDomainKind {
 			apply(stamps[victim], nil, []engine.Record{r})
 			require.True(t, bytes.Equal(behindHeader(t, m), behindHeader(t, twin)),
 				"kind %d, sent again after %d records, changed the state", r.Kind, again-victim)

@@ -2,6 +2,7 @@ package client
 
 import (
 	"log/slog"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -34,6 +35,9 @@ const (
 type keyUses struct {
 	proposer server.Proposer
 	log      *slog.Logger
+	// source and number name notes, so that one that is proposed again counts once; run alone counts
+	// them.
+	source, number uint64
 	// The last shard is of the keys of which no use is known: they are noted soon, alone.
 	shards   [keyShards + 1]keyShard
 	first    chan struct{} // a key came into the last shard
@@ -57,7 +61,7 @@ type keyCount struct {
 func countKeyUses(proposer server.Proposer, log *slog.Logger) *keyUses {
 	u := &keyUses{
 		proposer: proposer, log: log, first: make(chan struct{}, 1), stop: make(chan struct{}),
-		over: make(chan struct{}),
+		over: make(chan struct{}), source: rand.Uint64() | 1,
 	}
 	u.running.Go(u.run)
 	return u
@@ -189,9 +193,11 @@ func (u *keyUses) note(counts keyCounts) (taken bool) {
 	var uses []billing.NoteKeyUse
 	for i := range counts {
 		for key, count := range counts[i].take() { // any order: they are of different keys
+			u.number++
 			uses = append(uses, billing.NoteKeyUse{
 				Env: count.env, ID: key,
 				Requests: count.requests.Load(), Events: count.events.Load(),
+				Source: u.source, Number: u.number,
 			})
 		}
 	}

@@ -22,6 +22,7 @@ type noting struct {
 	outcome engine.Outcome
 	takes   time.Duration
 	asked   int
+	number  map[[16]byte]uint64 // of each key's last note
 }
 
 func (n *noting) Propose(deadline time.Time, records []engine.Record, results []engine.Result) {
@@ -37,6 +38,11 @@ func (n *noting) Propose(deadline time.Time, records []engine.Record, results []
 		if err := wire.Decode(records[i].Payload, &use); err != nil {
 			panic(err)
 		}
+		if use.Source == 0 || use.Number == 0 || use.Number <= n.number[use.ID] {
+			panic("a note is named as one before")
+		}
+		n.number[use.ID] = use.Number
+		use.Source, use.Number = 0, 0
 		if results[i].Outcome = n.outcome; n.outcome == engine.OutcomeDone {
 			n.noted = append(n.noted, use)
 		}
@@ -71,7 +77,7 @@ func (n *noting) take() []billing.NoteKeyUse {
 // were refused once more, and those of which it is not known never.
 func TestUsesAreNotedEachMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log := &noting{outcome: engine.OutcomeDone}
+		log := &noting{outcome: engine.OutcomeDone, number: map[[16]byte]uint64{}}
 		u := countKeyUses(log, slog.New(slog.DiscardHandler))
 		defer u.close()
 		key := [16]byte{15: 7}
@@ -126,7 +132,7 @@ func TestUsesAreNotedEachMinute(t *testing.T) {
 // second, even if it takes long until they are known. While the log takes none, they wait, too.
 func TestAFirstUseIsNotedAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log := &noting{outcome: engine.OutcomeDone}
+		log := &noting{outcome: engine.OutcomeDone, number: map[[16]byte]uint64{}}
 		u := countKeyUses(log, slog.New(slog.DiscardHandler))
 		defer u.close()
 		for i := range byte(100) {
@@ -164,7 +170,7 @@ func TestCountingStopsSoon(t *testing.T) {
 		engine.OutcomeUnknown: time.Hour, engine.OutcomeDone: keyNotingWait * 9 / 10,
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			log := &noting{outcome: outcome, takes: takes}
+			log := &noting{outcome: outcome, takes: takes, number: map[[16]byte]uint64{}}
 			u := countKeyUses(log, slog.New(slog.DiscardHandler))
 			key := [16]byte{}
 			use := func() {

@@ -270,7 +270,7 @@ func TestBeforeTheStart(t *testing.T) {
 		}, []string{`fail node1 data folder: that of node "node2"`}},
 		"its own folder": {func(t *testing.T, s *site) {
 			write(t, filepath.Join(s.Data, "node.json"), strings.ReplaceAll(identity, "%", "node1"), 0o600)
-			write(t, filepath.Join(s.Data, "folder.json"), `{"format":5}`, 0o600)
+			write(t, filepath.Join(s.Data, "folder.json"), `{"format":6}`, 0o600)
 		}, nil},
 		"a newer build's folder": {func(t *testing.T, s *site) {
 			write(t, filepath.Join(s.Data, "folder.json"), `{"format":99}`, 0o600)
@@ -286,7 +286,7 @@ func TestBeforeTheStart(t *testing.T) {
 			[]string{"fail node1 data folder: was not finished"},
 		},
 		"another cluster's folder": {func(t *testing.T, s *site) {
-			write(t, filepath.Join(s.Data, "folder.json"), `{"format":5}`, 0o600)
+			write(t, filepath.Join(s.Data, "folder.json"), `{"format":6}`, 0o600)
 			s.Cluster = strings.Repeat("ab", 16)
 		}, []string{"fail node1 data folder: belongs to another cluster"}},
 		"a folder that is not empty, for a restored cluster": {func(t *testing.T, s *site) {

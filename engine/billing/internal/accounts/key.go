@@ -92,6 +92,36 @@ type KeyFacts struct {
 	UsedHours []KeyUse `wire:"13"`
 	UsedDays  []KeyUse `wire:"14"`
 	CreatedBy string   `wire:"15"`
+	// Noted has the newest note of each source, the one that noted last at the end.
+	Noted []KeyNote `wire:"16"`
+}
+
+// KeyNote is the newest note of a key's uses that came from a source: a process of a node.
+type KeyNote struct {
+	Source uint64 `wire:"1"`
+	Number uint64 `wire:"2"` // greater than those of the source before
+}
+
+// maxKeyNotes bounds the sources of a key: a start of a node makes a new one. The one that noted
+// least recently makes room; a repetition of its last note comes within seconds, or never.
+const maxKeyNotes = 16
+
+// noted returns a copy of the notes with one more; false where that, or a later one of its source,
+// has come before. What has no source is always new.
+func (k *KeyFacts) noted(note KeyNote) (list []KeyNote, fresh bool) {
+	if note.Source == 0 {
+		return k.Noted, true
+	}
+	list = make([]KeyNote, 0, len(k.Noted)+1)
+	for _, before := range k.Noted {
+		if before.Source != note.Source {
+			list = append(list, before)
+		} else if before.Number >= note.Number {
+			return k.Noted, false
+		}
+	}
+	list = append(list, note)
+	return list[max(0, len(list)-maxKeyNotes):], true
 }
 
 // usedHour and usedDay are where the first of the hours and days that are counted at an instant
@@ -219,14 +249,22 @@ func (s *Directory) BindKey(k *APIKey, budget uint32) {
 	e.binds(bound)
 }
 
-// NoteKeyUse keeps when a key was used, and how often since it was noted last.
-func (s *Directory) NoteKeyUse(k *APIKey, at int64, requests, events uint64) {
+// NoteKeyUse keeps when a key was used, and how often since its source noted that last. False: the
+// note is known, or older than one that is, and nothing changes.
+func (s *Directory) NoteKeyUse(
+	k *APIKey, at int64, note KeyNote, requests, events uint64,
+) (fresh bool) {
+	notes, fresh := k.noted(note)
+	if !fresh {
+		return false
+	}
 	s.replaceKey(k, func(facts *KeyFacts) {
-		facts.UsedAt = at
+		facts.UsedAt, facts.Noted = at, notes
 		hour, day := KeyUse{at - at%hourMS, requests, events}, KeyUse{at - at%DayMS, requests, events}
 		facts.UsedHours = using(facts.UsedHours, hour, usedHour(at))
 		facts.UsedDays = using(facts.UsedDays, day, usedDay(at))
 	})
+	return true
 }
 
 // replaceKey puts in a key's place one that is changed, at a cost that does not depend on how many

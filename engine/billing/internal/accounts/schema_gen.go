@@ -40,6 +40,12 @@ func (v *FormerSeller) Fields(w *wire.Codec) {
 }
 
 // Fields implements wire.Fielder.
+func (v *KeyNote) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &v.Source)
+	wire.Uint(w, 2, &v.Number)
+}
+
+// Fields implements wire.Fielder.
 func (v *KeyUse) Fields(w *wire.Codec) {
 	w.Int(1, &v.Start)
 	wire.Uint(w, 2, &v.Requests)
