@@ -266,6 +266,10 @@ var goals = []goal{
 			func(v float64) bool { return v <= 500 }),
 	},
 	{
+		part: "engine", what: "bytes a reservation of one feature, open · closed", target: "≤ 96 · 96",
+		measure: reservationBytes, proof: "floors",
+	},
+	{
 		part: "engine", what: "bytes a key, open generation", target: "≤ 40",
 		measure: benchmark("BenchmarkKeys/hit-10000000", "B/key",
 			func(v float64) bool { return v <= 40 }),

@@ -206,6 +206,18 @@ func reservationInEngine(f *Figures) (string, Verdict) {
 		settle, event), verdict(reserve <= 1.3*event && settle <= 1.3*event)
 }
 
+// reservationBytes is what a hold takes with its item, and each item more.
+func reservationBytes(f *Figures) (string, Verdict) {
+	all, found := f.Benchmarks["BenchmarkReservationMemory"]
+	if !found {
+		return "", VerdictUnknown
+	}
+	open := all["open-B/hold"] + all["open-B/item"]
+	closed := all["closed-B/hold"] + all["closed-B/item"]
+	return fmt.Sprintf("%.0f · %.0f B, %.0f an item more", open, closed, all["open-B/item"]),
+		verdict(open <= 96 && closed <= 96)
+}
+
 func budgetInEngine(f *Figures) (string, Verdict) {
 	without := f.Benchmarks["BenchmarkApplyBudgetedUsage/levels=0"]["cpu-ns/event"]
 	with := f.Benchmarks["BenchmarkApplyBudgetedUsage/levels=5"]["cpu-ns/event"]

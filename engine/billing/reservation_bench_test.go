@@ -3,6 +3,7 @@ package billing_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"testing"
 	"time"
 
@@ -77,6 +78,67 @@ func BenchmarkReservation(b *testing.B) {
 			b.ReportMetric(float64(used.Nanoseconds())/float64(b.N), "cpu-ns/op")
 		})
 	}
+}
+
+// BenchmarkReservationMemory prints the bytes that a reservation whose key is a UUID takes without
+// its items, and those of an item more, with all indexes; open, and once it was released.
+func BenchmarkReservationMemory(b *testing.B) {
+	const many, customers, each = 200_000, 10_000, 256
+	features := [...]string{"requests", "input-tokens", "output-tokens"}
+	measure := func(items int) (open, closed float64) {
+		m, l := populated(customers)
+		reserve := func(n int) engine.Record {
+			c := enginetest.Reservation(fmt.Sprintf("018f6b2c-7d1e-7000-8000-%012d", n),
+				customerName(n%customers), features[0], 1)
+			c.Items, c.Body = c.Items[:0], rand.Uint64()
+			for _, key := range features[:items] {
+				c.Items = append(c.Items, billing.ReserveItem{FeatureKey: key, Units: decimal.FromInt(1)})
+			}
+			return engine.Record{Kind: billing.KindReserve, Payload: wire.Encode(nil, c)}
+		}
+		release := func(n int) engine.Record {
+			id := enginetest.ID(fmt.Sprintf("reservation 018f6b2c-7d1e-7000-8000-%012d", n))
+			return engine.Record{
+				Kind:    billing.KindReleaseReservation,
+				Payload: wire.Encode(nil, &billing.ReleaseReservation{Env: enginetest.Sandbox, ID: id}),
+			}
+		}
+		apply := func(record func(n int) engine.Record) {
+			for at := 0; at < many; at += each {
+				var records []engine.Record
+				for n := at; n < min(many, at+each); n++ {
+					records = append(records, record(n))
+				}
+				results, err := l.Apply(records...)
+				if err != nil {
+					b.Fatal(err)
+				}
+				for _, r := range results {
+					if r.Outcome != engine.OutcomeDone {
+						b.Fatal(r.Outcome)
+					}
+				}
+			}
+		}
+		before := heap()
+		apply(reserve)
+		open = (float64(heap()) - float64(before)) / many
+		apply(release)
+		closed = (float64(heap()) - float64(before)) / many
+		runtime.KeepAlive(m)
+		return open, closed
+	}
+	open, closed := measure(1)
+	openOf, closedOf := measure(len(features))
+	for b.Loop() {
+		continue
+	}
+	more := float64(len(features) - 1)
+	b.ReportMetric(open-(openOf-open)/more, "open-B/hold")
+	b.ReportMetric((openOf-open)/more, "open-B/item")
+	b.ReportMetric(closed-(closedOf-closed)/more, "closed-B/hold")
+	b.ReportMetric((closedOf-closed)/more, "closed-B/item")
+	b.ReportMetric(0, "ns/op")
 }
 
 // BenchmarkBudgetedPairs reserves and settles in entries of 64 of each, as clients do over HTTP:

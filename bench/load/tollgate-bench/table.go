@@ -362,7 +362,8 @@ var engineBenchmarks = [][]string{
 	{"-cpu", "1", "-bench", "^Benchmark(Check|CheckTogether|ApplyUsage|CustomerMemory|Keys|FindKey)$"},
 	{
 		"-cpu", "1",
-		"-bench", "^Benchmark(Reservation|ApplyBudgetedUsage|CheckWithBudget|CountSegment)$",
+		"-bench",
+		"^Benchmark(Reservation|ReservationMemory|ApplyBudgetedUsage|CheckWithBudget|CountSegment)$",
 	},
 	{"-cpu", "2", "-bench", "^BenchmarkCheckBeside$", "-benchtime", "1x"},
 }
@@ -376,7 +377,8 @@ var smallBenchmarks = [][]string{
 	{"-cpu", "1", "-benchtime", "200ms", "-bench", "^Benchmark(CustomerMemory|FindKey)$"},
 	{
 		"-cpu", "1", "-benchtime", "200ms",
-		"-bench", "^Benchmark(Reservation|ApplyBudgetedUsage|CheckWithBudget|CountSegment)$",
+		"-bench",
+		"^Benchmark(Reservation|ReservationMemory|ApplyBudgetedUsage|CheckWithBudget|CountSegment)$",
 	},
 	{"-cpu", "2", "-bench", "^BenchmarkCheckBeside$", "-benchtime", "1x"},
 }
