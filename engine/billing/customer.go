@@ -3,6 +3,7 @@ package billing
 import (
 	"cmp"
 	"encoding/binary"
+	"maps"
 	"slices"
 
 	"tollgate/engine"
@@ -273,6 +274,134 @@ func (m *customerReader) Standing(row uint32) Standing {
 		v.in(r.Currency).MonthlyRecurring = r.Amount
 	}
 	return v
+}
+
+// Ranking asks for the customers of an environment with the largest amounts in a currency.
+type Ranking struct {
+	Env      uint32
+	Currency string
+	// Recurring ranks by StandingAmount.MonthlyRecurring, else by Owed.
+	Recurring bool
+	// Like selects customers; nil selects all.
+	Like func(*CustomerView) bool
+	// From is how many of the first to leave out, Limit how many to list then.
+	From, Limit int
+}
+
+// RankCustomers ranks the customers that have an amount, those of the same from the oldest on, and
+// returns how many follow the listed ones. It reads all customers of all environments; what it
+// keeps grows with From and Limit alone.
+func (m *customerReader) RankCustomers(q *Ranking) (list []CustomerView, others int) {
+	s := m.state.Load()
+	e := s.Environment(q.Env)
+	if e == nil {
+		return nil, 0
+	}
+	type place struct {
+		amount decimal.Decimal
+		row    uint32
+	}
+	r := ranker{
+		customerReader: m, q: q, state: s, catalog: e.Catalog.Load(), now: e.Now(s.Log.Stamp()),
+	}
+	first := foremost[place]{most: q.From + q.Limit, order: func(a, b place) int {
+		return cmp.Or(b.amount.Cmp(a.amount), cmp.Compare(a.row, b.row))
+	}}
+	for row := uint32(1); row <= uint32(s.whole.customers.Load()); row++ {
+		if s.Customers.Read(row).Env != q.Env {
+			continue
+		}
+		amount := r.amount(row)
+		if amount.Sign() <= 0 {
+			continue
+		}
+		if q.Like != nil {
+			if view, _ := s.customer(row); !q.Like(&view) {
+				continue
+			}
+		}
+		first.add(place{amount, row})
+	}
+	ranked := first.sorted()
+	for _, p := range ranked[min(q.From, len(ranked)):] {
+		view, _ := s.customer(p.row)
+		list = append(list, view)
+	}
+	return list, first.added - len(ranked)
+}
+
+// ranker reads the amounts that customers are ranked by.
+type ranker struct {
+	*customerReader
+	q       *Ranking
+	state   *state
+	catalog *catalogs.Catalog
+	now     int64
+	monthly map[uint32]decimal.Decimal // by version
+}
+
+// amount is that of the customer of a row, as Standing adds it up.
+func (r *ranker) amount(row uint32) (sum decimal.Decimal) {
+	due := false
+	lock := r.state.ReadLock(row)
+	for at := r.state.Customers.Read(row).FirstSubscription; at != 0 && !due; {
+		b := r.state.Subscriptions.Read(at)
+		due = b.Due <= r.now
+		if !r.q.Recurring {
+			for unpaid := b.FirstUnpaid; unpaid != 0; {
+				i := r.state.Invoices.Read(unpaid)
+				if r.catalog.Version(i.Version).Currency == r.q.Currency {
+					sum = sums.Of(sum, i.Amount)
+				}
+				unpaid = i.NextUnpaid
+			}
+		} else if r.catalog.Version(b.Version).Currency == r.q.Currency {
+			if rest := r.state.Subscriptions.Rest(at); rest.EndedAt == 0 {
+				sum = sums.Of(sum, r.monthlyOf(b.Version))
+			}
+		}
+		at = b.Next
+	}
+	lock.RUnlock()
+	if !due {
+		return sum
+	}
+	standing := r.Standing(row)
+	own := standing.in(r.q.Currency)
+	if r.q.Recurring {
+		return own.MonthlyRecurring
+	}
+	return own.Owed
+}
+
+// monthlyOf is the price of a version, divided by its months: exact to 12 places, which is enough
+// to rank by.
+func (r *ranker) monthlyOf(version uint32) decimal.Decimal {
+	price, known := r.monthly[version]
+	if !known {
+		v := r.catalog.Version(version)
+		price, _ = v.Price.FloorDiv(decimal.FromInt(int64(max(v.Interval, 1))))
+		if r.monthly == nil {
+			r.monthly = map[uint32]decimal.Decimal{}
+		}
+		r.monthly[version] = price
+	}
+	return price
+}
+
+// Currencies are those of an environment's plans, the ones with most subscriptions first.
+func (m *customerReader) Currencies(env uint32) []string {
+	e := m.state.Load().Environment(env)
+	if e == nil {
+		return nil
+	}
+	subscriptions := map[string]int64{}
+	for _, v := range e.Catalog.Load().Versions {
+		subscriptions[v.Currency] += v.Subscribers.Load()
+	}
+	return slices.SortedFunc(maps.Keys(subscriptions), func(a, b string) int {
+		return cmp.Or(cmp.Compare(subscriptions[b], subscriptions[a]), cmp.Compare(a, b))
+	})
 }
 
 // CustomersLike lists an environment's customers with rows before one that match like (nil matches

@@ -153,30 +153,47 @@ func (m *journalReader) customerSums(
 func rank(
 	most int, sums map[uint32]cellRows, order func(a, b *rollup.Cell) int,
 ) (first []*rollup.Cell, others int) {
-	all := 0
-	var beat *rollup.Cell // the last of the first ones, once there are more than are wanted
+	kept := foremost[*rollup.Cell]{most: most, order: order}
 	for _, item := range slices.Sorted(maps.Keys(sums)) {
 		for _, page := range sums[item] {
 			if page == nil {
 				continue
 			}
 			for i := range page {
-				c := &page[i]
-				if c.Empty() {
-					continue
-				}
-				if all++; beat != nil && order(beat, c) <= 0 {
-					continue
-				}
-				if first = append(first, c); len(first) == 2*most {
-					slices.SortFunc(first, order)
-					first = first[:most]
-					beat = first[most-1]
+				if c := &page[i]; !c.Empty() {
+					kept.add(c)
 				}
 			}
 		}
 	}
-	slices.SortFunc(first, order)
-	first = first[:min(most, len(first))]
-	return first, all - len(first)
+	first = kept.sorted()
+	return first, kept.added - len(first)
+}
+
+// foremost keeps the first of many in an order, so many at most.
+type foremost[T any] struct {
+	most  int
+	order func(a, b T) int
+	added int
+	// list has the first in front, in order, once it was full, and then those that came before the
+	// last of them.
+	list []T
+	full bool
+}
+
+func (f *foremost[T]) add(v T) {
+	f.added++
+	if f.full && f.order(f.list[f.most-1], v) <= 0 {
+		return
+	}
+	if f.list = append(f.list, v); len(f.list) == 2*f.most {
+		slices.SortFunc(f.list, f.order)
+		f.list, f.full = f.list[:f.most], true
+	}
+}
+
+// sorted returns the first ones.
+func (f *foremost[T]) sorted() []T {
+	slices.SortFunc(f.list, f.order)
+	return f.list[:min(f.most, len(f.list))]
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math/big"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -298,6 +299,7 @@ func TestRevenueIsRecounted(t *testing.T) {
 				}
 				requireStanding(t, m.Standing(row), of, own)
 			}
+			requireRanked(t, m, env, rows)
 			if due := m.NextDue(); due != 0 && due <= m.Stamp() {
 				settled = false
 				continue // a listing shows what the state will have after a tick
@@ -406,6 +408,47 @@ func requireStanding(
 	}
 	for currency := range monthly {
 		require.True(t, named[currency])
+	}
+}
+
+// requireRanked ranks an environment's customers by what Standing says of each.
+func requireRanked(t require.TestingT, m *billing.Machine, env uint32, rows []uint32) {
+	currencies := m.Currencies(env)
+	for _, currency := range append(currencies, "XXX") {
+		for _, recurring := range []bool{false, true} {
+			type place struct {
+				name   string
+				amount decimal.Decimal
+			}
+			var want []place
+			for _, row := range rows {
+				for _, a := range m.Standing(row).Amounts {
+					amount := a.Owed
+					if recurring {
+						amount = a.MonthlyRecurring
+					}
+					if a.Currency == currency && amount.Sign() > 0 {
+						names, _ := m.CustomerNames(env, row)
+						want = append(want, place{names.ExternalID, amount})
+					}
+				}
+			}
+			slices.SortStableFunc(want, func(a, b place) int { return b.amount.Cmp(a.amount) })
+			for _, from := range []int{0, 1, 1000} {
+				for _, limit := range []int{1, 2, 1000} {
+					list, others := m.RankCustomers(&billing.Ranking{
+						Env: env, Currency: currency, Recurring: recurring, From: from, Limit: limit,
+					})
+					some := want[min(from, len(want)):]
+					some = some[:min(limit, len(some))]
+					require.Len(t, list, len(some))
+					for i, w := range some {
+						require.Equal(t, w.name, list[i].ExternalID, "%s %v", currency, recurring)
+					}
+					require.Equal(t, max(0, len(want)-from-limit), others)
+				}
+			}
+		}
 	}
 }
 
@@ -568,6 +611,24 @@ func (n *many) Sum(_ rollup.Query, yield func(rollup.Cell) error) error {
 		}
 	}
 	return nil
+}
+
+// BenchmarkRankCustomers ranks all customers of an environment by their subscriptions.
+func BenchmarkRankCustomers(b *testing.B) {
+	for _, n := range sizes {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			m, _ := sized(b, n)
+			q := billing.Ranking{
+				Env: enginetest.Sandbox, Currency: "USD", Recurring: true, Limit: 50,
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if list, others := m.RankCustomers(&q); len(list)+others != n {
+					b.Fatal(len(list), others)
+				}
+			}
+		})
+	}
 }
 
 // BenchmarkCountRecord counts usage events as a node does with each sealed segment.
