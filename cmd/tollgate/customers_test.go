@@ -50,6 +50,10 @@ func TestACustomersFirstDay(t *testing.T) {
 	s.holds(done("subscribe", "globex", demo.ReplayPlan), "State", "active")
 	refused(1, "Plan not found: Nothing was changed.", "subscribe", "globex", "nonsense")
 	s.holds(done("customers", "show", "globex"), "PLAN", "STATE")
+	for _, sort := range []string{"owed", "monthlyRecurring"} {
+		require.Contains(t, s.ok("customers", "list", "--sort", sort, "--currency", "USD"), "globex")
+		require.NotContains(t, s.ok("customers", "list", "--sort", sort, "--currency", "EUR"), "globex")
+	}
 
 	check := func(more ...string) string {
 		return done(append([]string{"check", "globex", "output-tokens"}, more...)...)

@@ -42,4 +42,38 @@ func TestCustomersAreListed(t *testing.T) {
 	n.call("GET", list+"&cursor=x", "").is(400, "validation_failed")
 	n.call("GET", "accounts/demo/environments/sandbox/customers?limit=1001", "").
 		is(400, "validation_failed")
+
+	// Those with the largest amount first: of two plans, the dearer one's subscribers.
+	const at = "accounts/demo/environments/sandbox/"
+	n.call("PUT", at+"catalog", `{"features":[],"plans":[`+
+		`{"key":"small","name":"S","priceAmount":5,"currency":"USD","intervalMonths":1,"features":[]},`+
+		`{"key":"large","name":"L","priceAmount":600,"currency":"USD","intervalMonths":12,"features":[]}]}`).
+		is(200, "")
+	for customer, plan := range map[string]string{"sandbox-1": "small", "sandbox-4": "large", "sandbox-2": "small"} {
+		n.send("POST", "/api/v1/client/subscriptions", `{"customerReferenceId":"`+customer+`","planId":"`+plan+`"}`,
+			keys["sandbox"], "application/json").is(201, "")
+	}
+	names := func(query string) (list []string, next string) {
+		data := n.call("GET", at+"customers?"+query, "").is(200, "").data()
+		for _, c := range data["customers"].([]any) {
+			list = append(list, c.(map[string]any)["externalClientCustomerId"].(string))
+		}
+		next, _ = data["nextCursor"].(string)
+		return list, next
+	}
+	for _, sort := range []string{"owed", "monthlyRecurring", "monthlyRecurring&currency=USD"} {
+		list, next := names("limit=2&sort=" + sort)
+		require.Equal(t, []string{"sandbox-4", "sandbox-1"}, list)
+		list, next = names("limit=2&sort=" + sort + "&cursor=" + next)
+		require.Equal(t, []string{"sandbox-2"}, list)
+		require.Empty(t, next)
+	}
+	found, next := names("sort=owed&find=box-2")
+	require.Equal(t, []string{"sandbox-2"}, found)
+	require.Empty(t, next)
+	found, _ = names("sort=owed&currency=EUR")
+	require.Empty(t, found)
+	for _, wrong := range []string{"sort=name", "sort=owed&cursor=10000", "sort=owed&currency=EURO"} {
+		n.call("GET", at+"customers?"+wrong, "").is(400, "validation_failed")
+	}
 }

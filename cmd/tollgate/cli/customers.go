@@ -15,7 +15,7 @@ import (
 )
 
 type customersCommand struct {
-	List    customersListCommand              `cmd:"" help:"List customers, the newest first."`
+	List    customersListCommand              `cmd:"" help:"List customers, the newest or those who owe or pay most first."`
 	Show    call[ofCustomer, customer]        `cmd:"" call:"GET /customers/{Customer}" help:"Show a customer with its subscriptions and credits."`
 	Usage   call[customersUsage, rankedUsage] `cmd:"" call:"GET usage/customers" help:"Rank customers by what they used."`
 	Denied  call[customersDenied, denials]    `cmd:"" call:"GET checks/denied" help:"Rank customers by denied checks, and say why."`
@@ -93,7 +93,9 @@ func (d *denials) print(out io.Writer) error {
 
 type customersListCommand struct {
 	environmentOutput `embed:""`
-	Limit             int `default:"100" help:"List this many at most."`
+	Sort              string `enum:",owed,monthlyRecurring" default:"" help:"owed or monthlyRecurring: those with the largest amount first, without those who have none. Default: the newest first."`
+	Currency          string `placeholder:"CODE" help:"The currency of what is sorted by. Default: the one with most subscriptions."`
+	Limit             int    `default:"100" help:"List this many at most."`
 }
 
 // customerState says what was done to a customer.
@@ -196,8 +198,12 @@ func (c *customersListCommand) Run(ctx context.Context, out io.Writer) error {
 	list, cursor := []json.RawMessage{}, ""
 	for len(list) < c.Limit {
 		query := url.Values{"limit": {strconv.Itoa(min(customersPage, c.Limit-len(list)))}}
-		if cursor != "" {
-			query.Set("cursor", cursor)
+		for name, value := range map[string]string{
+			"cursor": cursor, "sort": c.Sort, "currency": c.Currency,
+		} {
+			if value != "" {
+				query.Set(name, value)
+			}
 		}
 		var page struct {
 			Customers []json.RawMessage `json:"customers"`
