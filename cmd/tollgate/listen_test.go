@@ -107,6 +107,28 @@ func TestTailPrintsEventsAsTheyAreRecorded(t *testing.T) {
 		keys = append(keys, e.EventIdempotencyKey)
 	}
 	require.ElementsMatch(t, []string{"k", "later"}, keys)
+	// Those of all customers, with whose they are; an event that occurred long ago is followed, too.
+	stop = s.until(func() (string, int) {
+		return alone(append([]string{"events", "tail", "--kind", "usage", "--json"}, s.clientArgs...)...)
+	})
+	s.client("POST", "customers", map[string]any{
+		"externalClientCustomerId": "bob", "firstName": "Bob", "lastName": "Moog", "email": "bob@example.com",
+	}, nil)
+	<-time.After(1500 * time.Millisecond) // a round or more
+	for key, customer := range map[string]string{"old": "ada", "other": "bob"} {
+		s.client("POST", "events", map[string]any{
+			"eventIdempotencyKey": key, "eventName": "output-tokens", "customerReferenceId": customer,
+			"occurredAt": time.Now().UTC().Add(-time.Hour).Format(time.RFC3339),
+		}, nil)
+	}
+	<-time.After(2500 * time.Millisecond) // two rounds or more
+	var all []string
+	for line := range strings.Lines(stop()) {
+		var e api.Event
+		require.NoError(t, json.Unmarshal([]byte(line), &e))
+		all = append(all, e.CustomerReferenceID+" "+e.EventIdempotencyKey)
+	}
+	require.ElementsMatch(t, []string{"ada k", "ada later", "ada old", "bob other"}, all)
 	_, code := alone(append([]string{"events", "tail", "nobody"}, s.clientArgs...)...)
 	require.Equal(t, 1, code)
 }

@@ -17,7 +17,7 @@ import (
 
 type eventsCommand struct {
 	List      eventsListCommand                       `cmd:"" help:"List usage events, corrections and checks, the newest first."`
-	Tail      eventsTailCommand                       `cmd:"" help:"Print a customer's events as they are recorded."`
+	Tail      eventsTailCommand                       `cmd:"" help:"Print events as they are recorded: of all customers, or of one."`
 	Send      eventsSendCommand                       `cmd:"" help:"Record a usage event, once for its key."`
 	Void      eventsVoidCommand                       `cmd:"" help:"Take a usage event back, for good."`
 	Amend     eventsAmendCommand                      `cmd:"" help:"Give a usage event another quantity."`

@@ -4,73 +4,72 @@ import (
 	"context"
 	"io"
 	"net/url"
+	"os"
+	"slices"
+	"strconv"
 	"time"
 
 	api "tollgate/sdk/go"
 )
 
 type eventsTailCommand struct {
-	ofCustomer `embed:""`
-	Kind       string        `enum:",usage,audit" default:"" help:"usage or audit (checks); all when absent."`
-	Since      time.Duration `default:"1m" help:"Begin with events of so long ago, by the environment's clock."`
+	inClient `embed:""`
+	Customer string        `arg:"" optional:"" help:"Only the events of this customer. Default: of all."`
+	Kind     string        `enum:",usage,audit" default:"" help:"usage or audit (checks); all when absent."`
+	Since    time.Duration `default:"1m" help:"Begin with events of so long ago, by the environment's clock."`
 }
 
 // Help says what is followed.
 func (c *eventsTailCommand) Help() string {
 	return "Prints events as they are recorded, until interrupted. With --json, prints one JSON " +
-		"object per line. Events that occurred more than two minutes before the newest may be " +
-		"missed. So may voids and amendments, which are listed at the time of the event they correct."
+		"object per line. Of one customer, events that occurred more than two minutes before the " +
+		"newest may be missed. So may voids and amendments, which are listed at the time of the " +
+		"event they correct. Of all customers, everything is printed that is recorded after the " +
+		"first event, up to 10,000 a second."
 }
 
 const (
 	tailPause = time.Second
 	// tailLate is how much earlier than the newest an event may have occurred.
 	tailLate = 2 * time.Minute
+	// tailPages is how many pages of all customers' events are read at a time.
+	tailPages = 10
 )
 
-// Run follows a customer's events until ctx ends.
+// tail follows events: next returns those that were recorded since it was called before, in order.
+// now is the environment's clock.
+type tail interface {
+	next(ctx context.Context, now time.Time) ([]api.Event, error)
+}
+
+// Run follows events until ctx ends.
 func (c *eventsTailCommand) Run(ctx context.Context, out io.Writer) error {
 	client, err := c.client()
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	var from time.Time
-	for seen := map[string]time.Time{}; ; {
+	query := url.Values{"limit": {strconv.Itoa(eventsPage)}}
+	if c.Kind != "" {
+		query.Set("kind", c.Kind)
+	}
+	var followed tail
+	for {
 		var now clock
 		if _, err = send(ctx, client, "GET", c.root()+"/clock", nil, &now); err != nil {
 			return unlessEnded(ctx, err)
 		}
-		if from.IsZero() {
-			from = now.Now.Add(-c.Since)
+		if followed == nil {
+			from := now.Now.Add(-c.Since)
+			followed = c.follow(client, query, from)
 		}
-		newest := from
-		query := url.Values{"from": {from.UTC().Format(time.RFC3339Nano)}}
-		if c.Kind != "" {
-			query.Set("kind", c.Kind)
+		events, err := followed.next(ctx, now.Now)
+		if err != nil {
+			return unlessEnded(ctx, err)
 		}
-		for e, err := range client.Events(ctx, c.Customer, query) {
-			if err != nil || ctx.Err() != nil {
-				return unlessEnded(ctx, err)
-			}
-			// An event may be ahead of the clock; those that follow it need not be.
-			if e.OccurredAt.After(newest) && !e.OccurredAt.After(now.Now) {
-				newest = e.OccurredAt
-			}
-			if _, known := seen[e.ID]; known {
-				continue
-			}
-			seen[e.ID] = e.OccurredAt
-			if err = c.print(out, &e); err != nil {
+		for i := range events {
+			if err = c.print(out, &events[i]); err != nil {
 				return err
-			}
-		}
-		if later := newest.Add(-tailLate); later.After(from) {
-			from = later
-		}
-		for id, at := range seen {
-			if at.Before(from) {
-				delete(seen, id)
 			}
 		}
 		select {
@@ -79,6 +78,97 @@ func (c *eventsTailCommand) Run(ctx context.Context, out io.Writer) error {
 		case <-time.After(tailPause):
 		}
 	}
+}
+
+func (c *eventsTailCommand) follow(client *api.Client, query url.Values, from time.Time) tail {
+	if c.Customer == "" {
+		return &allTail{client: client, path: c.root() + "/events", query: query, from: from}
+	}
+	return &customerTail{client, c.Customer, query, from, map[string]time.Time{}}
+}
+
+// customerTail follows a customer's events, which are listed by when they occurred.
+type customerTail struct {
+	client   *api.Client
+	customer string
+	query    url.Values
+	from     time.Time
+	seen     map[string]time.Time // by id; from from on
+}
+
+func (t *customerTail) next(ctx context.Context, now time.Time) (fresh []api.Event, err error) {
+	newest := t.from
+	t.query.Set("from", t.from.UTC().Format(time.RFC3339Nano))
+	for e, err := range t.client.Events(ctx, t.customer, t.query) {
+		if err != nil {
+			return nil, err
+		}
+		// An event may be ahead of the clock; those that follow it need not be.
+		if e.OccurredAt.After(newest) && !e.OccurredAt.After(now) {
+			newest = e.OccurredAt
+		}
+		if _, known := t.seen[e.ID]; !known {
+			t.seen[e.ID] = e.OccurredAt
+			fresh = append(fresh, e)
+		}
+	}
+	if later := newest.Add(-tailLate); later.After(t.from) {
+		t.from = later
+	}
+	for id, at := range t.seen {
+		if at.Before(t.from) {
+			delete(t.seen, id)
+		}
+	}
+	return fresh, nil
+}
+
+// allTail follows the events of all customers, which are listed by when they were recorded: what is
+// new is in front of the newest one of before.
+type allTail struct {
+	client *api.Client
+	path   string
+	query  url.Values
+	// from bounds what is listed until there is a newest one, so that no one reads all there is.
+	from   time.Time
+	newest string // its id
+}
+
+func (t *allTail) next(ctx context.Context, _ time.Time) (fresh []api.Event, err error) {
+	query := url.Values{"from": {t.from.UTC().Format(time.RFC3339Nano)}}
+	if t.newest != "" {
+		query = url.Values{}
+	}
+	for name, values := range t.query {
+		query[name] = values
+	}
+	reached := false
+	for pages := 0; !reached; pages++ {
+		if pages == tailPages {
+			Say(os.Stderr, "Warning: more was recorded than can be followed: older events are left out.")
+			break
+		}
+		var page struct {
+			Events     []api.Event `json:"events"`
+			NextCursor string      `json:"nextCursor"`
+		}
+		if _, err = send(ctx, t.client, "GET", t.path+"?"+query.Encode(), nil, &page); err != nil {
+			return nil, err
+		}
+		for _, e := range page.Events {
+			if reached = e.ID == t.newest; reached {
+				break
+			}
+			fresh = append(fresh, e)
+		}
+		reached = reached || page.NextCursor == ""
+		query.Set("cursor", page.NextCursor)
+	}
+	if len(fresh) > 0 {
+		t.newest = fresh[0].ID
+	}
+	slices.Reverse(fresh)
+	return fresh, nil
 }
 
 // unlessEnded is err, or nothing where ctx has ended.
@@ -91,8 +181,14 @@ func unlessEnded(ctx context.Context, err error) error {
 
 func (c *eventsTailCommand) print(out io.Writer, e *api.Event) error {
 	return c.printValue(out, e, func() error {
-		return Say(out, "%-24s  %-5s  %-20s  %12s  %s", moment(e.OccurredAt), e.Kind,
-			either(e.FeatureKey, e.EventName), quantity(e.UsageUnits),
-			either(answered(e), e.EventIdempotencyKey, e.Reason))
+		line := []any{
+			moment(e.OccurredAt), e.Kind, either(e.FeatureKey, e.EventName), quantity(e.UsageUnits),
+			either(answered(e), e.EventIdempotencyKey, e.Reason),
+		}
+		if c.Customer != "" {
+			return Say(out, "%-24s  %-5s  %-20s  %12s  %s", line...)
+		}
+		return Say(out, "%-24s  %-5s  %-20s  %12s  %-24s  %s",
+			append(line[:4:4], e.CustomerReferenceID, line[4])...)
 	})
 }
