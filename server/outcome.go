@@ -106,7 +106,7 @@ var outcomes = [256]answers{
 		"The usage event would exceed the feature's hard limit").With(
 		"Nothing was recorded, and its key may be used again.")},
 	engine.OutcomeOccurredTooEarly: {billing: NewFault(400, "occurred_too_early", "occurredAt is too far in the past").With(
-		"Nothing was recorded. Events are accepted for as long as duplicates are recognised.")},
+		"Nothing was recorded. An event is taken for 7 days after it occurred, unless the operator says otherwise.")},
 	engine.OutcomeOccurredTooLate: {billing: NewFault(400, "occurred_too_late", "occurredAt is more than 5 minutes ahead").With(
 		"Nothing was recorded. Check the sender's clock.")},
 	engine.OutcomeCurrencyFixed:  {billing: refused(400, "currency_fixed", "The currency of a plan with subscribers cannot change")},

@@ -137,6 +137,7 @@ type budgetsData struct {
 	MoreRunning int
 	More        bool
 	Archived    bool
+	CSV         string
 }
 
 // URLOf is a budget's page.
@@ -150,7 +151,7 @@ func showBudgets(v *visit) {
 	roots, more := v.forest("")
 	data := budgetsData{
 		Base: v.base() + "/budgets", Roots: roots, More: more, Archived: v.query("archived") != "",
-		Make: formOf(v, v.base()+"/new-budget", nil),
+		Make: formOf(v, v.base()+"/new-budget", nil), CSV: csvOf(v, "budgets", "archived"),
 	}
 	data.Running, data.MoreRunning = v.runningOut()
 	v.show(v.environmentPage("budgets", "Budgets", "Budgets", "", data))
@@ -186,12 +187,7 @@ type budgetData struct {
 func showBudget(v *visit) {
 	key := string(v.x.Param(2))
 	shown := need[api.Budget](v, v.admin, v.adminCall("showBudget", key))
-	type past struct {
-		Windows [][]api.BudgetWindow `json:"windows"`
-	}
-	windows := need[past](v, v.client, server.Call{
-		Operation: "listBudgetWindows", Path: []string{key},
-	})
+	windows := windowsOf(v, key)
 	if v.fails() {
 		return
 	}

@@ -43,6 +43,13 @@ func TestBudgets(t *testing.T) {
 	p := b.get(at+"/budgets").is(200, "The company", "Anna", "of anna", "Another", "1 child budget<",
 		"3 + 1 held of 5", "nearly full", "80 %", "and 1 more limit", "1.50 USD + 0.50 USD held of 40.00 USD")
 	safe(t, p)
+	require.Contains(t, p.body, `href="`+at+`/budgets.csv"`)
+	rows := b.sheet(at + "/budgets.csv") // each before those below it
+	require.Len(t, rows, 6)
+	require.Equal(t, []string{"org", "anna", "anna", "anna", "other"},
+		[]string{rows[1][0], rows[2][0], rows[3][0], rows[4][0], rows[5][0]})
+	require.Equal(t, []string{"units", "calls", "", "day"}, rows[2][7:11])
+	require.Equal(t, []string{"5", "3", "1", "1"}, rows[2][13:17])
 	anna := at + "/budgets/anna"
 	p = b.get(anna).is(200, "units of calls, each day", "alerts at 80 %", "3 used, 1 held, of 5",
 		`href="`+at+`/budgets/org"`, `href="`+at+`/customers/anna"`, "units of calls, lifetime",

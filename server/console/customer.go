@@ -1,6 +1,7 @@
 package console
 
 import (
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -49,9 +50,12 @@ type customersData struct {
 	Manage    bool
 	Customers []listedCustomer
 	// Count is how many there are; 0 where some are sought.
-	Count     int64
-	CSV       string
-	Sought    string
+	Count  int64
+	CSV    string
+	Sought string
+	// Orders are the ways to sort the list; Sorted reports whether it is not the newest first.
+	Orders    []page.Link
+	Sorted    bool
 	Unmatched []api.UnmatchedName
 	Pager     pager
 	// Fields are what the form to create one was left with.
@@ -126,6 +130,16 @@ func (c listedCustomer) Owes() (list []api.StandingAmount) {
 	return list
 }
 
+// Pays are the amounts of its subscriptions in a month.
+func (c listedCustomer) Pays() (list []api.StandingAmount) {
+	for _, a := range c.Amounts {
+		if drawnAs(a.MonthlyRecurring) != 0 {
+			list = append(list, a)
+		}
+	}
+	return list
+}
+
 // Late reports whether some of an amount is past due.
 func late(a api.StandingAmount) bool { return drawnAs(a.PastDue) > 0 }
 
@@ -159,7 +173,10 @@ func (v *visit) customerURL(id string) string {
 // or e-mail has the text.
 func showCustomers(v *visit) {
 	data := customersData{Base: v.base(), Manage: v.manage, Fields: v.fields}
-	call, keep := v.paged(v.adminCall("listCustomers"), "50"), url.Values{}
+	call := v.adminCall("listCustomers")
+	keep := customerOrder(v)
+	call.Query, data.Sorted = maps.Clone(keep), len(keep) > 0
+	call = v.paged(call, "50")
 	if data.Sought = strings.TrimSpace(v.query("find")); data.Sought != "" {
 		found, fault := dataOf[api.Customer](v, v.client(server.Call{
 			Operation: "getCustomer", Path: []string{data.Sought},
@@ -171,20 +188,65 @@ func showCustomers(v *visit) {
 		call.Query.Set("find", data.Sought)
 		keep.Set("find", data.Sought)
 	}
-	list := need[customerList](v, v.admin, call)
-	if data.Sought == "" && v.query("cursor") == "" {
+	data.Orders = customerOrders(v, keep)
+	list, fault := dataOf[customerList](v, v.admin(call))
+	if fault != nil && fault.Code == server.FaultFields.Code {
+		v.problem(fault)
+	} else if fault != nil {
+		v.fault = fault
+	}
+	if data.Sought == "" && v.query("cursor") == "" && !data.Sorted {
 		data.Unmatched = v.unmatched()
 	}
 	if data.Sought == "" {
 		data.Count = v.console.config.Machine.CustomerCount(v.env)
 	}
-	data.Customers, data.CSV = list.Customers, csvOf(v, "customers", "find")
+	data.Customers, data.CSV = list.Customers, csvOf(v, "customers", "find", "sort", "currency")
 	data.Pager = v.pages(v.customersURL(), list.NextCursor, keep)
-	if len(data.Customers) == 0 && data.Sought == "" {
+	if len(data.Customers) == 0 && data.Sought == "" && !data.Sorted && fault == nil {
 		data.First = request(v, "/customers", `{"externalClientCustomerId": "acme", "firstName": "Ada",`+
 			"\n"+`  "lastName": "Berg", "email": "ada@acme.example"}`)
 	}
 	v.show(v.environmentPage("customers", "Customers", "Customers", "", data))
+}
+
+// customerOrder is the order of customers that the page's address names, as the row's query has it.
+func customerOrder(v *visit) url.Values {
+	query := url.Values{}
+	for _, name := range []string{"sort", "currency"} {
+		if text := v.query(name); text != "" {
+			query.Set(name, text)
+		}
+	}
+	if !query.Has("sort") {
+		query.Del("currency")
+	}
+	return query
+}
+
+// sortedCurrencies is how many of the currencies of an environment the list of customers offers to
+// sort by.
+const sortedCurrencies = 2
+
+// customerOrders are the ways to sort the list of customers; none where nothing is paid.
+func customerOrders(v *visit, keep url.Values) (orders []page.Link) {
+	currencies := v.console.config.Machine.Currencies(v.env)
+	if len(currencies) == 0 {
+		return nil
+	}
+	add := func(text, sort, currency string) {
+		query := withParam(withParam(keep, "sort", sort), "currency", currency)
+		orders = append(orders, page.Link{
+			Text: text, URL: v.customersURL() + "?" + query.Encode(),
+			Here: keep.Get("sort") == sort && (sort == "" || keep.Get("currency") == currency),
+		})
+	}
+	add("Newest", "", "")
+	for _, currency := range currencies[:min(len(currencies), sortedCurrencies)] {
+		add("Most owed, "+currency, "owed", currency)
+		add("Highest MRR, "+currency, "monthlyRecurring", currency)
+	}
+	return orders
 }
 
 func createCustomer(v *visit) {

@@ -99,7 +99,7 @@ type eventsData struct {
 	Base, Customer string
 	Choices        []choice
 	Orders         []choice // of a customer's
-	Features       []string
+	Features       featureField
 	// What the form selects; From and To are days.
 	Feature, From, To string
 	Kept              url.Values // what the form keeps of the address
@@ -160,8 +160,8 @@ func (e shownEvent) Figures() string {
 func (v *visit) events(customer string) eventsData {
 	data := eventsData{
 		Base: v.base(), Customer: customer, Choices: choices(), Feature: v.query("feature"),
-		Features: v.console.config.Machine.CatalogFeatures(v.env), From: v.query("from"),
-		To: v.query("to"), Kept: url.Values{},
+		Features: featuresOf(v, v.query("feature")), From: v.query("from"), To: v.query("to"),
+		Kept: url.Values{},
 	}
 	call, keep := eventCall(v, customer)
 	if customer != "" {
@@ -262,13 +262,15 @@ type eventBill struct {
 	// Price says in words what the feature costs in the subscription's present plan.
 	Price []string
 	Lines []eventLine
+	// Outside says of an event from before or after its subscription where it counts.
+	Outside string
 }
 
-// eventLine is a line of an invoice whose period covers an event.
+// eventLine is a line of an invoice in whose period an event counts.
 type eventLine struct{ Title, URL, Amount string }
 
 // billed finds the subscription of the page's usage event, and the lines of its feature whose
-// period it occurred in, but for those of void invoices. Nothing bills an event that was voided.
+// period it counts in, but for those of void invoices. Nothing bills an event that was voided.
 func (d *eventsData) billed(v *visit) *eventBill {
 	at := slices.IndexFunc(d.Events, func(e shownEvent) bool { return e.SubscriptionID != "" })
 	voided := func(e shownEvent) bool { return !e.VoidedAt.IsZero() }
@@ -288,13 +290,22 @@ func (d *eventsData) billed(v *visit) *eventBill {
 			bills.Price = bill.PricePhrases(f, s.Plan.Currency)
 		}
 	}
+	counted := e.OccurredAt
+	switch last := s.EndedAt.Add(-time.Millisecond); {
+	case counted.Before(s.CreatedAt):
+		counted = s.CreatedAt
+		bills.Outside = "It occurred before its subscription began, and counts in the first period."
+	case !s.EndedAt.IsZero() && counted.After(last):
+		counted = last
+		bills.Outside = "It occurred after its subscription ended, and counts in the last period."
+	}
 	for _, i := range v.invoices(d.Customer) {
 		if i.SubscriptionID != e.SubscriptionID || i.Status == "VOID" {
 			continue
 		}
 		for _, line := range i.Items {
-			if line.FeatureKey == e.FeatureKey && !e.OccurredAt.Before(line.PeriodStart) &&
-				e.OccurredAt.Before(line.PeriodEnd) {
+			if line.FeatureKey == e.FeatureKey && !counted.Before(line.PeriodStart) &&
+				counted.Before(line.PeriodEnd) {
 				bills.Lines = append(bills.Lines, eventLine{
 					Title: i.Title(), URL: v.base() + "/invoices/" + url.PathEscape(i.ID),
 					Amount: page.Money(line.Amount, i.Currency),

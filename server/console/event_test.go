@@ -120,12 +120,65 @@ func TestAFullPageOfEventsIsSmall(t *testing.T) {
 	for _, path := range []string{at + "/events", at + "/customers/" + customer + "/events"} {
 		p := b.get(path).is(200)
 		require.Equal(t, 50, strings.Count(p.body, "<code>000000"))
-		style := regexp.MustCompile(`href="(/console/asset/[^"]+\.css)"`).FindStringSubmatch(p.body)
-		require.NotNil(t, style)
-		require.Less(t, len(p.body)+len(b.get(style[1]).body), 100<<10)
+		b.small(p)
 	}
 	one := b.get(html.UnescapeString(b.firstLink(at+"/events", at+"/customers/[^\"]+key=[^\"]+")))
 	require.Less(t, len(one.is(200, "word").body), 80<<10)
+}
+
+// small fails the test where a page with its styles has more than 100 KB.
+func (b *browser) small(p shown) {
+	b.t.Helper()
+	style := regexp.MustCompile(`href="(/console/asset/[^"]+\.css)"`).FindStringSubmatch(p.body)
+	require.NotNil(b.t, style)
+	require.Less(b.t, len(p.body)+len(b.get(style[1]).body), 100<<10)
+}
+
+// TestPagesWithLongNamesAreSmall: full lists and charts of features, customers and event keys whose
+// names have the most characters that they may have.
+func TestPagesWithLongNamesAreSmall(t *testing.T) {
+	n := start(t)
+	b := n.signedIn()
+	b.submit("/console", "/console/accounts", fields("name", "demo"))
+	const at = "/console/accounts/demo/sandbox"
+	long := func(name string, most int) string { return name + strings.Repeat("x", most-len(name)) }
+	feature := func(i int) string { return long(fmt.Sprintf("feature-%03d-", i), 128) }
+	customer := func(i int) string { return long(fmt.Sprintf("customer-%03d-", i), 128) }
+	const features, customers = 60, 30
+	document := "features:\n"
+	for i := range features {
+		document += "  - {key: " + feature(i) + ", name: F}\n"
+	}
+	b.submit(at+"/catalog", at+"/catalog", fields("document", document, "action", "apply"))
+	for i := range customers {
+		b.submit(at+"/customers", at+"/customers", fields("id", customer(i), "first", "A", "last", "B",
+			"email", "a@b.example"))
+	}
+	r := &recorder{browser: b, names: map[string]string{}}
+	var batch []string
+	for hour := range 40 { // so many bars that each of six series has one for each hour
+		for i := range features {
+			if hour > 0 && i >= 8 {
+				break
+			}
+			batch = append(batch, fmt.Sprintf(`{"eventIdempotencyKey":%q,"eventName":%q,`+
+				`"customerReferenceId":%q,"usageUnits":%d,"occurredAt":%q}`,
+				long(fmt.Sprintf("%04d-", len(batch)), 255), feature(i), customer(len(batch)%customers),
+				123_456_000+i, n.now().UTC().Add(-time.Duration(hour)*time.Hour).Format(time.RFC3339)))
+		}
+	}
+	r.ask(n.programs, "ingestEventBatch", "["+strings.Join(batch, ",")+"]")
+	from := n.now().UTC().Add(-39 * time.Hour).Format(time.RFC3339)
+	p := b.get(at + "/usage?" + url.Values{"by": {"hour"}, "from": {from}}.Encode()).is(200)
+	require.Equal(t, 240, strings.Count(p.body, "</title></rect>"))
+	require.Contains(t, p.body, `<input id="feature"`)
+	b.small(p)
+	b.small(b.get(at + "/usage?by=hour&split=customer&from=" + url.QueryEscape(from)).is(200))
+	b.small(b.get(at + "/overview").is(200))
+	for _, path := range []string{at + "/events", at + "/customers/" + customer(0) + "/events"} {
+		b.small(b.get(path).is(200))
+	}
+	b.small(b.get(at + "/customers").is(200))
 }
 
 // TestInvoicesOfAnEvent: of two invoices whose lines cover an event one counts it, as the page
@@ -161,4 +214,18 @@ func TestInvoicesOfAnEvent(t *testing.T) {
 	b.submit(late, anna+"/events/void", fields("key", "late", "at", occurred)).is(200, "was voided")
 	require.NotContains(t, b.get(late).is(200).body, `id="billed"`)
 	b.get(early).is(200, `id="billed"`)
+}
+
+// TestInvoicesOfAnEventBeforeItsSubscription: the page says where it counts.
+func TestInvoicesOfAnEventBeforeItsSubscription(t *testing.T) {
+	n := start(t)
+	b := n.signedIn()
+	b.furnish()
+	occurred := n.now().UTC().Add(-time.Hour).Format(time.RFC3339)
+	r := &recorder{browser: b, names: map[string]string{}}
+	r.ask(n.programs, "ingestEvent", `{"eventIdempotencyKey":"before","eventName":"calls",`+
+		`"customerReferenceId":"anna","usageUnits":4,"occurredAt":"`+occurred+`"}`)
+	p := b.get("/console/accounts/demo/sandbox/customers/anna/events?key=before&at="+occurred).
+		is(200, ">Pending invoice</a>: 2.00 USD", "before its subscription began")
+	require.NotContains(t, p.body, "No line of an invoice")
 }

@@ -21,6 +21,9 @@ func (s *Console) overviewRows() []row {
 	const environment = "/accounts/{account}/{environment}"
 	return []row{
 		look(environment+"/overview", "overview", showOverview),
+		live(look(environment+"/overview/live", "overview live", func(v *visit) {
+			v.fragment("overview", "latest", latestOf(v))
+		})),
 		look(environment+"/usage", "usage explorer", exploreUsage),
 		look(environment+"/margin", "margin", showMargin),
 		look(environment+"/denied", "denied checks", showDenials),
@@ -130,7 +133,7 @@ func featureName(u *api.UsageSeries) string {
 // exploreData is what the usage explorer shows.
 type exploreData struct {
 	Base                            string
-	Features                        []string
+	Features                        featureField
 	Feature, Customer, By, From, To string
 	// Split is what the chart has a series for each of: splitCustomer, or features.
 	Split  string
@@ -149,7 +152,30 @@ type exploreData struct {
 }
 
 // maxTotals is how many features the explorer lists.
-const maxTotals = 100
+const maxTotals = 50
+
+// featureField is the field that selects a feature: a choice of all, unless they are many, which
+// would make the page heavy.
+type featureField struct {
+	Keys  []string
+	Many  bool
+	Value string
+}
+
+// featureBytes bounds the keys of a choice together.
+const featureBytes = 4 << 10
+
+func featuresOf(v *visit, value string) featureField {
+	f := featureField{Value: value, Keys: v.console.config.Machine.CatalogFeatures(v.env)}
+	size := 0
+	for _, key := range f.Keys {
+		size += len(key)
+	}
+	if size > featureBytes {
+		f.Keys, f.Many = nil, true
+	}
+	return f
+}
 
 // usageCall asks for what the page's address names. Days are whole ones: to is the last.
 func (v *visit) usageCall() (server.Call, url.Values) {
@@ -183,7 +209,7 @@ func exploreUsage(v *visit) {
 		Feature: keep.Get("feature"), Customer: keep.Get("customer"),
 		By: keep.Get("by"), From: keep.Get("from"), To: keep.Get("to"), Split: keep.Get("split"),
 	}
-	data.Features = v.console.config.Machine.CatalogFeatures(v.env)
+	data.Features = featuresOf(v, data.Feature)
 	data.yesterday = time.UnixMilli(v.console.config.Machine.EnvironmentNow(
 		v.env, v.console.config.Now().UnixMilli())).UTC().AddDate(0, 0, -1).Format(time.DateOnly)
 	totals, fault := dataOf[api.UsageTotals](v, v.admin(call))
@@ -251,24 +277,41 @@ type overviewData struct {
 	MostEvents, MostDenied, DeniedToday int
 	Denied                              int
 	// DeniedSince says since when checks are counted; "" where that is the whole range.
-	DeniedSince   string
-	DeniedBy      []api.ChecksSeries
-	Checks        page.Plot
-	Revenue       []shownRevenue
-	Recurring     []shownRevenue // of the currencies in which somebody is subscribed
-	Chart         *page.Chart
-	Unmatched     []api.UnmatchedName
-	Failing       []api.WebhookEndpoint
-	PastDue       int
-	Suspended     int
-	Customers     []listedCustomer
-	Subscriptions []billing.NewSubscription
-	Invoices      []invoice
-	Trouble       billing.PoolTrouble
+	DeniedSince string
+	DeniedBy    []api.ChecksSeries
+	Checks      page.Plot
+	Revenue     []shownRevenue
+	Recurring   []shownRevenue // of the currencies in which somebody is subscribed
+	Chart       *page.Chart
+	Unmatched   []api.UnmatchedName
+	Failing     []api.WebhookEndpoint
+	PastDue     int
+	Suspended   int
+	Latest      latest
+	Trouble     billing.PoolTrouble
 	// Budgets are how many limits of budgets are used up, or nearly.
 	Budgets       int
 	NothingIsLate bool
 	overviewGaps
+}
+
+// latest are the newest records of each kind, which the overview renews while it is open.
+type latest struct {
+	Base          string
+	Customers     []listedCustomer
+	Subscriptions []billing.NewSubscription
+	Invoices      []invoice
+}
+
+func latestOf(v *visit) latest {
+	newest, issued := v.adminCall("listCustomers"), v.adminCall("searchInvoices")
+	newest.Query, issued.Query = url.Values{"limit": {"5"}}, url.Values{"limit": {"5"}}
+	return latest{
+		Base:          v.base(),
+		Customers:     need[customerList](v, v.admin, newest).Customers,
+		Invoices:      need[foundInvoices](v, v.admin, issued).Invoices,
+		Subscriptions: v.console.config.Machine.NewestSubscriptions(v.env, maxNewest, maxLooked),
+	}
 }
 
 // overviewGaps is what the overview says instead of figures.
@@ -297,15 +340,10 @@ const (
 func showOverview(v *visit) {
 	months := v.adminCall("showUsage")
 	months.Query = url.Values{"by": {"month"}}
-	newest, issued := v.adminCall("listCustomers"), v.adminCall("searchInvoices")
-	newest.Query, issued.Query = url.Values{"limit": {"5"}}, url.Values{"limit": {"5"}}
 	m := v.console.config.Machine
 	data := overviewData{
-		Base: v.base(), Chart: &page.Chart{}, Unmatched: v.unmatched(),
-		Customers:     need[customerList](v, v.admin, newest).Customers,
-		Invoices:      need[foundInvoices](v, v.admin, issued).Invoices,
-		Subscriptions: m.NewestSubscriptions(v.env, maxNewest, maxLooked),
-		Trouble:       m.PoolsInTrouble(v.env, maxNewest, maxLooked),
+		Base: v.base(), Chart: &page.Chart{}, Unmatched: v.unmatched(), Latest: latestOf(v),
+		Trouble: m.PoolsInTrouble(v.env, maxNewest, maxLooked),
 	}
 	_, data.Budgets = m.BudgetsRunningOut(
 		v.env, spend.NearlyOut, 1, v.console.config.Now().UnixMilli())

@@ -29,6 +29,10 @@ func TestOverviewAndUsage(t *testing.T) {
 	page := b.get(at+"/overview").is(200, `<figure class="chart">`, ", calls: 8</title>",
 		"Billed this month", "1 event name</a> matches no feature", "anna/1", `href="`+at+`/usage.csv"`)
 	require.Less(t, len(page.body), 60_000)
+	// What is newest renews itself.
+	page.is(200, `data-live="`+at+`/overview/live"`)
+	part := b.get(at+"/overview/live").is(200, "Newest customers", "anna/1", "Newest invoices")
+	require.NotContains(t, part.body, "<html")
 	today, shown := time.Now().UTC().Format(time.DateOnly), time.Now().UTC().Format("2 Jan 2006")
 	page.is(200, "<title>"+shown+": 2</title>", `<th scope="row">`+shown+`</th><td class="n">2</td>`,
 		`id="denied-numbers"`, `href="`+at+`/checks.csv"`)

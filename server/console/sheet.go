@@ -44,6 +44,10 @@ func (s *Console) sheetRows() []row {
 		file(poolPath+"/transactions.csv", "pool", downloadTransactions),
 		file(at+"/checks.csv", "denied checks by day", downloadChecks),
 		file(at+"/log.csv", "log", downloadChanges),
+		file(at+"/budgets.csv", "budgets", downloadBudgets),
+		file(budgetPath+"/windows.csv", "budget windows", downloadWindows),
+		live(within(reachAny, "GET", "/accounts.csv", "accounts as csv", downloadAccounts)),
+		live(within(reachCluster, "GET", "/workspaces.csv", "workspaces as csv", downloadWorkspaces)),
 		live(within(reachCluster, "GET", "/changes.csv", "changes as csv", downloadChanges)),
 		local(live(within(reachCluster, "GET", "/load.csv", "load as csv", downloadLoad))),
 	}
@@ -226,8 +230,9 @@ func downloadCustomers(v *visit) {
 	s := newSheet("id", "first name", "last name", "e-mail", "created", "archived", "erased", "plans",
 		"state", "currency", "monthly recurring", "owed", "past due")
 	call := v.adminCall("listCustomers")
+	call.Query = customerOrder(v)
 	if find := strings.TrimSpace(v.query("find")); find != "" {
-		call.Query = url.Values{"find": {find}}
+		call.Query.Set("find", find)
 	}
 	readAll(v, s, v.admin, call, func(p *customerList) string {
 		for _, c := range p.Customers {
@@ -378,4 +383,38 @@ func downloadChanges(v *visit) {
 		return p.NextCursor
 	})
 	download(v, "changes", s)
+}
+
+// downloadAccounts are those that the operator may see.
+func downloadAccounts(v *visit) {
+	type account struct {
+		Name      string    `json:"name"`
+		CreatedAt time.Time `json:"createdAt"`
+	}
+	s := newSheet("account", "created")
+	for _, a := range need[[]account](v, v.admin, server.Call{Operation: "listAccounts"}) {
+		if look, _ := v.who.on(a.Name); look {
+			s.add(a.Name, a.CreatedAt)
+		}
+	}
+	download(v, "accounts", s)
+}
+
+func downloadWorkspaces(v *visit) {
+	s := newSheet("id", "label", "owner", "runs left", "purchase", "bytes", "network", "created",
+		"used", "ends")
+	call := server.Call{Operation: "listWorkspaces", Query: url.Values{}}
+	if v.query("unclaimed") == "true" {
+		call.Query.Set("unclaimed", "true")
+	}
+	call.Query.Set("limit", "100") // the most that its row answers
+	readAll(v, s, v.admin, call, func(p *api.Tenants) string {
+		for i := range p.Workspaces {
+			w := &p.Workspaces[i]
+			s.add(w.ID, w.Label, w.Owner, w.RunsLeft, w.Purchase, w.Bytes, w.Network, w.CreatedAt,
+				w.UsedAt, w.EndsAt)
+		}
+		return p.NextCursor
+	})
+	download(v, "workspaces", s)
 }

@@ -45,23 +45,25 @@ func TestListsAreFiles(t *testing.T) {
 	hook := b.firstLink(at+"/webhooks", at+`/webhooks/[0-9a-f-]+`)
 	b.submit(hook, hook+"/test", fields())
 	for page, file := range map[string]string{
-		at + "/keys":                         at + "/keys.csv",
-		at + "/catalog/team?version=1":       at + "/catalog/team/subscribers.csv?version=1",
-		hook + "?status=pending":             hook + "/deliveries.csv?status=pending",
-		anna:                                 at + "/invoices.csv?customer=anna",
-		at + "/invoices":                     at + "/invoices.csv",
-		at + "/invoices?status=DUE":          at + "/invoices.csv?status=DUE",
-		at + "/invoices?customer=anna":       at + "/invoices.csv?customer=anna",
-		at + "/customers":                    at + "/customers.csv",
-		at + "/customers?find=B":             at + "/customers.csv?find=B",
-		at + "/events?kind=usage":            at + "/events.csv?kind=usage",
-		anna + "/events?order=asc":           anna + "/events.csv?order=asc",
-		at + "/margin?by=plan":               at + "/margin.csv?by=plan",
-		at + "/usage?feature=calls":          at + "/ranking.csv?feature=calls",
-		pool:                                 pool + "/transactions.csv",
-		at + "/log?actor=admin-key":          at + "/log.csv?actor=admin-key",
-		"/console/changes?subject=something": "",
-		"/console/changes?account=demo":      "/console/changes.csv?account=demo",
+		at + "/keys":                             at + "/keys.csv",
+		at + "/catalog/team?version=1":           at + "/catalog/team/subscribers.csv?version=1",
+		hook + "?status=pending":                 hook + "/deliveries.csv?status=pending",
+		anna:                                     at + "/invoices.csv?customer=anna",
+		at + "/invoices":                         at + "/invoices.csv",
+		at + "/invoices?status=DUE":              at + "/invoices.csv?status=DUE",
+		at + "/invoices?customer=anna":           at + "/invoices.csv?customer=anna",
+		"/console":                               "/console/accounts.csv",
+		at + "/customers":                        at + "/customers.csv",
+		at + "/customers?sort=owed&currency=USD": at + "/customers.csv?currency=USD&sort=owed",
+		at + "/customers?find=B":                 at + "/customers.csv?find=B",
+		at + "/events?kind=usage":                at + "/events.csv?kind=usage",
+		anna + "/events?order=asc":               anna + "/events.csv?order=asc",
+		at + "/margin?by=plan":                   at + "/margin.csv?by=plan",
+		at + "/usage?feature=calls":              at + "/ranking.csv?feature=calls",
+		pool:                                     pool + "/transactions.csv",
+		at + "/log?actor=admin-key":              at + "/log.csv?actor=admin-key",
+		"/console/changes?subject=something":     "",
+		"/console/changes?account=demo":          "/console/changes.csv?account=demo",
 	} {
 		p := b.get(page).is(200)
 		safe(t, p)
@@ -82,6 +84,7 @@ func TestListsAreFiles(t *testing.T) {
 	require.Len(t, customers, 3)
 	require.Equal(t, []string{"'=cmd", "'=1+1"}, customers[1][:2])
 	require.Equal(t, []string{"team", "active", "USD", "20", "20", "0"}, customers[1][7:])
+	require.Equal(t, "demo", b.sheet("/console/accounts.csv")[1][0])
 	require.Equal(t, []string{"anna", "usage", "calls"}, b.sheet(at + "/events.csv")[1][2:5])
 	require.Len(t, b.sheet(at+"/events.csv?denied=true&kind=audit"), 1)
 	require.Equal(t, "3", b.sheet(anna + "/events.csv")[1][6])
@@ -132,6 +135,27 @@ func TestListsAreSorted(t *testing.T) {
 	for _, units := range []string{"1", "2"} {
 		b.submit(anna, anna+"/usage", fields("feature", "calls", "units", units))
 	}
+	b.submit(at+"/customers", at+"/customers", fields("id", "bob", "first", "B", "last", "C",
+		"email", "b@b.example"))
+	bob := at + "/customers/bob"
+	for range 2 { // pays twice what anna pays, and owes as much more
+		b.submit(bob, bob+"/subscriptions", fields("plan", "team"))
+	}
+	b.submit(at+"/customers", at+"/customers", fields("id", "free", "first", "B", "last", "C",
+		"email", "b@b.example"))
+	for _, sort := range []string{"owed", "monthlyRecurring"} {
+		query := "?currency=USD&sort=" + sort
+		rows := b.sheet(at + "/customers.csv" + query)
+		require.Len(t, rows, 3)
+		require.Equal(t, []string{"bob", "anna"}, []string{rows[1][0], rows[2][0]})
+		p := b.get(at+"/customers"+query).is(200, `aria-current="true"`, ">40.00 USD")
+		require.Less(t, strings.Index(p.body, "bob</code>"), strings.Index(p.body, "anna</code>"))
+		require.NotContains(t, p.body, "free</code>")
+		safe(t, p)
+	}
+	b.get(at+"/customers").is(200, "Most owed, USD", "Highest MRR, USD", "free</code>")
+	b.get(at+"/customers?sort=owed&currency=EUR").is(200, "No customer has such an amount")
+	b.get(at+"/customers?sort=name").is(400, "owed or monthlyRecurring")
 	first := func(path string) string { return b.sheet(path)[1][6] }
 	require.Equal(t, "2", first(anna+"/events.csv"))
 	require.Equal(t, "1", first(anna+"/events.csv?order=asc"))

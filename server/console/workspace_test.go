@@ -36,7 +36,9 @@ func TestWorkspaces(t *testing.T) {
 		ID: [16]byte{1}, KeyID: [16]byte{2}, KeyHash: [32]byte{3}, ClaimHash: [32]byte{4},
 		Label: hostile,
 	})
-	b.get("/console/workspaces?unclaimed=true").is(200, "&lt;script&gt;")
+	b.get("/console/workspaces?unclaimed=true").is(200, "&lt;script&gt;",
+		`href="/console/workspaces.csv?unclaimed=true"`)
+	require.Len(t, b.sheet("/console/workspaces.csv"), 2)
 	list, _ := n.tenants.Machine.Tenants(state.Page{Limit: 1}, false)
 	require.Len(t, list, 1)
 	at := b.firstLink("/console/workspaces", `/console/workspaces/[^"?]+`)

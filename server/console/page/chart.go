@@ -25,8 +25,10 @@ type Series struct {
 }
 
 const (
-	// maxMarks is how many bars are drawn; of more buckets, areas.
-	maxMarks = 360
+	// maxMarks is how many bars are drawn; of more buckets, areas. A bar's title has as much of its
+	// series' name as markName: the legend has all of it.
+	maxMarks = 240
+	markName = 24
 	// maxColumns is how many buckets are drawn; of more, neighbours are added up.
 	maxColumns = 240
 	// MaxSeries is how many series have a colour of their own.
@@ -116,7 +118,7 @@ func (c *Chart) Figure() template.HTML {
 			b.WriteString(`<rect class="` + class + `" x="` + coordinate(width*float64(i)+width*.08) +
 				`" width="` + coordinate(width*.84) + `" y="` + coordinate(200-199*below[i]/top-height) +
 				`" height="` + coordinate(math.Max(height, 1)) + `"><title>`)
-			text(d.Labels[i], ", ", s.Name, ": ", s.text(i))
+			text(d.Labels[i], ", ", Clip(markName, s.Name), ": ", s.text(i))
 			b.WriteString(`</title></rect>`)
 			below[i] += v
 		}

@@ -296,6 +296,12 @@ func TestBrokenTemplates(t *testing.T) {
 	}
 }
 
+func TestClip(t *testing.T) {
+	require.Equal(t, "short", page.Clip(5, "short"))
+	require.Equal(t, "éééééé", page.Clip(6, "éééééé"))
+	require.Equal(t, "abc…yz", page.Clip(6, "abcdefghijklmnopqrstuvwxyz"))
+}
+
 // TestTimes: a time is short, without its year within the present one, and whole in its title.
 func TestTimes(t *testing.T) {
 	site, err := page.New(page.Config{

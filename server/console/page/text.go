@@ -17,7 +17,7 @@ import (
 // functions are the templates' functions in addition to Go's own.
 var functions = template.FuncMap{
 	"amount": Amount, "money": Money, "bytes": Bytes, "cents": Cents, "dict": dict, "list": list, "mint": MintOnce, "segment": url.PathEscape,
-	"short": short, "date": date, "second": second, "meter": Meter, "plot": Draw, "words": Words,
+	"clip": Clip, "short": short, "date": date, "second": second, "meter": Meter, "plot": Draw, "words": Words,
 }
 
 // Amount writes an exact number with its thousands apart: 1,234,567.5. Other text is left
@@ -72,6 +72,19 @@ func Cents(cents any) string {
 	}
 	whole, rest := n/100, strconv.FormatInt(n%100+100, 10)[1:]
 	return "$" + Amount(whole) + "." + rest
+}
+
+// Clip is a text of so many characters at most: the beginning of a longer one, and its end.
+func Clip(most int, text string) string {
+	if len(text) <= most {
+		return text
+	}
+	all := []rune(text)
+	if len(all) <= most {
+		return text
+	}
+	end := most / 3
+	return string(all[:most-end-1]) + "…" + string(all[len(all)-end:])
 }
 
 // Percent writes a share of 1 in percents: 87.5 %.
