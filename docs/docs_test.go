@@ -3,6 +3,7 @@ package docs_test
 import (
 	"io/fs"
 	"log/slog"
+	"os"
 	"path"
 	"strings"
 	"testing"
@@ -66,4 +67,25 @@ func TestEveryDocumentIsAPage(t *testing.T) {
 	require.Contains(t, body, `<h2 id="tollgatenoleader">TollgateNoLeader</h2>`)
 	_, body = get(manual.HandbookRoot + "/bootstrap")
 	require.Contains(t, body, "# printf %s", "a comment in a block of code stays")
+}
+
+// TestTheExamplesInGoCompile: each is part of the client's example, which the compiler reads.
+func TestTheExamplesInGoCompile(t *testing.T) {
+	example, err := os.ReadFile("../sdk/go/example_test.go")
+	require.NoError(t, err)
+	compiled := strings.ReplaceAll(string(example), "\n\t", "\n")
+	count := 0
+	require.NoError(t, fs.WalkDir(docs.Files, ".", func(name string, _ fs.DirEntry, err error) error {
+		if err != nil || path.Ext(name) != ".md" {
+			return err
+		}
+		text, err := fs.ReadFile(docs.Files, name)
+		for _, block := range strings.Split(string(text), "\n```go\n")[1:] {
+			count++
+			block, _, _ = strings.Cut(block, "```")
+			require.Contains(t, compiled, "\n"+block, name)
+		}
+		return err
+	}))
+	require.Positive(t, count)
 }

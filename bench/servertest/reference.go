@@ -1,7 +1,10 @@
 package servertest
 
 import (
+	"cmp"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -69,9 +72,10 @@ func RequireLinked(t testing.TB, get func(path string) (int, string), path strin
 }
 
 // RequireReference requires that the reference of a document shows each of its operations with its
-// text, request and answers, in pages that are linked.
-func RequireReference(t testing.TB, document Document, text []byte) {
+// text, request and answers, in pages that are linked, and that docs/api/NAME has the same.
+func RequireReference(t testing.TB, document Document, name string, text []byte) {
 	t.Helper()
+	requireFiles(t, filepath.Join("..", "..", "docs", "api", name), text)
 	const root = manual.ReferenceRoot + "some"
 	pages, err := manual.Reference(text, root, "/openapi.json")
 	require.NoError(t, err)
@@ -101,3 +105,46 @@ func RequireReference(t testing.TB, document Document, text []byte) {
 		}
 	}
 }
+
+// maxFile is the size of a file of a reference in bytes, at most.
+const maxFile = 100 << 10
+
+// requireFiles compares the files of a reference with those in a folder, which the flag -examples
+// writes anew.
+func requireFiles(t testing.TB, folder string, document []byte) {
+	t.Helper()
+	files, err := manual.Markdown(document)
+	require.NoError(t, err)
+	kept, err := filepath.Glob(filepath.Join(folder, "*"))
+	require.NoError(t, err)
+	if *rewriteExamples {
+		for _, file := range kept {
+			require.NoError(t, os.Remove(file))
+		}
+		require.NoError(t, os.MkdirAll(folder, 0o750))
+		for name, text := range files {
+			require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
+		}
+		return
+	}
+	require.Len(t, files, len(kept), folder)
+	for name, text := range files {
+		file := filepath.Join(folder, name)
+		is, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.True(t, string(is) == text, "%s is not what the API publishes: go test -run %s -args "+
+			"-examples, twice where an example changes", file, t.Name())
+		require.Less(t, len(text), maxFile, file)
+		for _, link := range linkOfFile.FindAllStringSubmatch(text, -1) {
+			target := files[cmp.Or(link[1], name)]
+			require.NotEmpty(t, target, "%s links to %s", file, link[0])
+			if link[2] != "" {
+				require.Contains(t, strings.ToLower(target), "\n## "+link[2]+"\n",
+					"%s links to %s", file, link[0])
+			}
+		}
+	}
+}
+
+// linkOfFile is a link between files of a reference.
+var linkOfFile = regexp.MustCompile(`\]\(([a-z-]+\.md|README\.md)?(?:#([^)]+))?\)`)

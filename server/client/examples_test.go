@@ -200,5 +200,5 @@ func TestExamples(t *testing.T) {
 	servertest.RequireIllustrated(t, n.document.T)
 	text, err := n.api.Document()
 	require.NoError(t, err)
-	servertest.RequireReference(t, n.document, text)
+	servertest.RequireReference(t, n.document, "client", text)
 }

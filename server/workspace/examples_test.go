@@ -73,7 +73,7 @@ func TestExamples(t *testing.T) {
 	ada.call("POST", "/v1/flows/"+made+"/confirm-signup", "").is(200, "")
 	recorded.Compare("examples/people.json")
 	document := servertest.LoadDocument(t, n.published())
-	servertest.RequireReference(t, document, n.published())
+	servertest.RequireReference(t, document, "workspace", n.published())
 	servertest.RequireIllustrated(t, document.T,
 		"signIn", "signInPerson", "finishSignIn", "signOut")
 }

@@ -311,9 +311,6 @@ func hide(picture *ast.Image) error {
 	return nil
 }
 
-// local is the node of `make run`, at which a reader of the files finds the pages that are in none.
-const local = "http://127.0.0.1:8080"
-
 // unlink makes a link its text.
 func unlink(link *ast.Link) error {
 	for child := link.FirstChild(); child != nil; child = link.FirstChild() {
@@ -326,10 +323,6 @@ func unlink(link *ast.Link) error {
 // resolve turns a link between documents into one between their pages. A link to a file elsewhere
 // becomes its text.
 func resolve(files fs.FS, name string, link *ast.Link) error {
-	if own, found := strings.CutPrefix(string(link.Destination), local+Root); found {
-		link.Destination = []byte(Root + own) // a page that is in no file
-		return nil
-	}
 	target, fragment, _ := strings.Cut(string(link.Destination), "#")
 	if target == "" || strings.Contains(target, ":") {
 		return nil
@@ -339,8 +332,13 @@ func resolve(files fs.FS, name string, link *ast.Link) error {
 		link.Destination = []byte(page)
 		return nil
 	}
-	if strings.HasPrefix(target, "../") {
-		return unlink(link)
+	if strings.HasPrefix(target, "../") || strings.HasPrefix(target, "api/admin/") {
+		return unlink(link) // the admin API's reference is on the operations listener alone
+	}
+	if strings.HasPrefix(target, "api/") {
+		page := strings.TrimSuffix(strings.TrimSuffix(target, ".md"), "/README")
+		link.Destination = []byte(Root + "/" + page)
+		return nil
 	}
 	if _, err := fs.Stat(files, target); err != nil {
 		return fmt.Errorf("its link to %s: %w", target, err)

@@ -24,6 +24,7 @@ type Page struct {
 type operation struct {
 	ID, Method, Path, Summary string
 	About                     template.HTML
+	text                      string // About in Markdown
 	Open, BodyOptional        bool
 	Parameters, Body          []field
 	Media                     []string
@@ -44,6 +45,7 @@ type refusal struct{ Status, Code, Name, About string }
 type part struct {
 	Name, URL, Root string
 	About           template.HTML
+	text            string // About in Markdown
 	Operations      []*operation
 }
 
@@ -108,8 +110,7 @@ func (r *reader) parts() (parts []*part, err error) {
 	byName := map[string]*part{}
 	for _, tag := range r.Tags {
 		p := &part{
-			Name: tag.Name, Root: r.root,
-			URL: r.root + "/" + slug(tag.Name),
+			Name: tag.Name, Root: r.root, URL: r.root + "/" + slug(tag.Name), text: tag.Description,
 		}
 		if p.About, err = rendered(tag.Description); err != nil {
 			return nil, err
@@ -144,7 +145,7 @@ func (r *reader) operation(method, path string, d *described) (*operation, error
 	}
 	o := &operation{
 		ID: d.ID, Method: strings.ToUpper(method), Path: path, Summary: d.Summary, About: about,
-		Open: len(d.Security) == 0,
+		text: d.Description, Open: len(d.Security) == 0,
 	}
 	for _, p := range d.Parameters {
 		f := field{Name: p.Name, Required: p.Required}
