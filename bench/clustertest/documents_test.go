@@ -14,14 +14,36 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pasted is a block of sh of a document, with the JSON that the document shows as its answer.
+// pasted is a block of sh of a document, with the JSON that the document shows as its answer. Each
+// command of endless runs until it is interrupted, each of one with codes ends with one of them.
 type pasted struct {
 	line          int
 	block, answer string
+	endless       bool
+	codes         string // as a pattern of sh
 }
 
-// blocks are the blocks of sh of a document, and the indented ones, in order; those below a comment
-// "not run: why" are left out.
+// script is what a shell carries out.
+func (p *pasted) script() string {
+	run, ends := "", ""
+	switch {
+	case p.endless:
+		run, ends = "timeout --signal=INT --kill-after=10 4 ", "124"
+	case p.codes != "":
+		ends = p.codes
+	default:
+		return p.block
+	}
+	var b strings.Builder
+	for line := range strings.Lines(p.block) {
+		fmt.Fprintf(&b, "rc=0\n{ %s%s} || rc=$?\ncase $rc in %s) ;; *) echo \"ended with $rc\"; exit 1;; esac\n",
+			run, line, ends)
+	}
+	return b.String()
+}
+
+// blocks are the blocks of sh of a document, and the indented ones, in order. A comment above says
+// of some how they run: "until Ctrl-C", "exit codes 0, 6"; those of "not run: why" are left out.
 func blocks(text string) (found []pasted) {
 	const indented = "    "
 	kind, begun, above, about := "", 0, "", ""
@@ -32,7 +54,14 @@ func blocks(text string) (found []pasted) {
 			found[len(found)-1].answer = body.String()
 		case kind != "sh" && kind != indented:
 		case !strings.HasPrefix(about, "<!-- not run: "):
-			found = append(found, pasted{line: begun, block: body.String()})
+			codes, _ := strings.CutPrefix(about, "<!-- exit codes ")
+			if codes == about {
+				codes = ""
+			}
+			found = append(found, pasted{
+				line: begun, block: body.String(), endless: about == "<!-- until Ctrl-C -->",
+				codes: strings.ReplaceAll(strings.TrimSuffix(codes, " -->"), ", ", "|"),
+			})
 		}
 		kind, about = "", ""
 		body.Reset()
@@ -95,7 +124,7 @@ func TestEveryBlockOfTheDocumentsIsPasted(t *testing.T) {
 		require.NoError(t, os.Symlink(target, filepath.Join(home, name)))
 	}
 	here := strings.NewReplacer("127.0.0.1:8080", d.Nodes[0].HTTP, "127.0.0.1:8081", d.Nodes[1].HTTP,
-		"--generate 20000", "--generate 200")
+		"--generate 20000", "--generate 200", "https://10.0.0.1:9080", "http://"+d.Nodes[0].Ops)
 	const mark = "\n---- block ----\n"
 	count := 0
 	paste := func(page string) {
@@ -105,10 +134,10 @@ func TestEveryBlockOfTheDocumentsIsPasted(t *testing.T) {
 		var script strings.Builder
 		script.WriteString("set -eu -o pipefail\n")
 		for i := range all {
-			script.WriteString(all[i].block + "printf '" + strings.ReplaceAll(mark, "\n", `\n`) + "'\n")
+			script.WriteString(all[i].script() + "printf '" + strings.ReplaceAll(mark, "\n", `\n`) + "'\n")
 		}
 		command := exec.CommandContext(t.Context(), "bash", "-c", here.Replace(script.String()))
-		command.Dir, command.Env = home, append(os.Environ(), "HOME="+home)
+		command.Dir, command.Env = home, append(os.Environ(), "HOME="+home, "ADMIN_KEY="+d.AdminKey)
 		out, err := command.CombinedOutput()
 		require.NoError(t, err, "%s:\n%s", page, out[max(0, len(out)-2000):])
 		printed := strings.Split(string(out), mark)
