@@ -249,6 +249,16 @@ func (p *pacedWriter) Write(b []byte) (written int, err error) {
 // Identity is that of the cluster, "" of one that was never restored.
 func (n *saver) Identity() string { return n.config.Cluster }
 
+// Folders are the identities of the members' data folders, as far as a leader has met them.
+func (n *saver) Folders() (list []string) {
+	for _, p := range n.roster() {
+		if p.disk != "" {
+			list = append(list, p.disk)
+		}
+	}
+	return list
+}
+
 const (
 	// keptLogBytes is about how many bytes of entries a kept log has at most.
 	keptLogBytes = 16 << 20

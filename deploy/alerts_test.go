@@ -215,7 +215,7 @@ func alertCases() map[string]alertCase {
 		},
 		"TollgateBackupFailed": {
 			fires: []string{`tollgate_backups_failed_total 0x9 1x9`},
-			quiet: []string{`tollgate_backups_failed_total 1x18`},
+			quiet: []string{`tollgate_backups_failed_total 1x18`, `tollgate_backup_logs_failed_total 3x18`},
 		},
 		"TollgateBackupLogOld": {
 			fires: []string{

@@ -38,7 +38,7 @@ func TestOneNodeMakesTheScheduledBackup(t *testing.T) {
 	require.Eventually(t, func() bool { return made() == 1 }, patience, statusEvery)
 	require.Never(t, func() bool {
 		all, err := os.ReadDir(folder)
-		return err != nil || len(all) != 2 // it, and its mark
+		return err != nil || len(all) != 3 // it, its mark, and whose it is
 	}, 12*time.Second, time.Second, "the next one is due in a day")
 	require.Equal(t, 1, made())
 	require.Eventually(t, func() bool {

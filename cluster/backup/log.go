@@ -170,21 +170,40 @@ func cutEntry(piece []byte) (e LogEntry, rest []byte, ok bool) {
 	return e, rest[length:], true
 }
 
+// behind are the logs of a group with entries behind a backup's, in order. Where two overlap, as
+// when another node went on, the one that comes further is first.
+func behind(logs []Log, group *Group, cluster string) []Log {
+	logs = slices.DeleteFunc(slices.Clone(logs), func(l Log) bool {
+		return l.Cluster != cluster || l.Shard != group.Shard || l.Last <= group.Index
+	})
+	slices.SortFunc(logs, func(a, b Log) int {
+		return cmp.Or(cmp.Compare(a.First, b.First), -cmp.Compare(a.Last, b.Last))
+	})
+	return logs
+}
+
+// Gap reports whether entries are missing among the logs that were kept behind a backup of a group:
+// no restore of it goes on behind the gap.
+func Gap(logs []Log, group *Group, cluster string) bool {
+	end := group.Index
+	for _, l := range behind(logs, group, cluster) {
+		if l.First > end+1 {
+			return true
+		}
+		end = max(end, l.Last)
+	}
+	return false
+}
+
 // Chain returns the logs that go on behind an entry of a group, up to the first one that has an
 // entry of after an instant: with that, there is none of before the instant that they lack. It is
 // ErrNotKept if they do not come so far, or one is missing.
 func Chain(logs []Log, group *Group, cluster string, at time.Time) (chain []Log, err error) {
-	logs = slices.DeleteFunc(slices.Clone(logs), func(l Log) bool {
-		return l.Cluster != cluster || l.Shard != group.Shard || l.Last <= group.Index
-	})
+	logs = behind(logs, group, cluster)
 	if len(logs) == 0 {
 		return nil, fmt.Errorf("%w: no log of group %s of cluster %s was kept behind its backup of %s",
 			ErrNotKept, group.Name, ClusterName(cluster), moment(group.Stamp))
 	}
-	// Where two overlap, as when another node went on, the one that comes further is taken.
-	slices.SortFunc(logs, func(a, b Log) int {
-		return cmp.Or(cmp.Compare(a.First, b.First), -cmp.Compare(a.Last, b.Last))
-	})
 	end, until := group.Index, group.Stamp
 	for _, l := range logs {
 		switch {

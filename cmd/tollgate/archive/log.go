@@ -90,6 +90,31 @@ func LastKept(ctx context.Context, s Store, cluster string) (map[uint16]uint64, 
 	return last, nil
 }
 
+// Gap reports whether no restore of the newest proven backup of a cluster goes on by all of the log
+// that was kept behind it, so that another backup is wanted. Of a cluster without a backup the
+// schedule makes one anyway.
+func (p *Plan) Gap(ctx context.Context, cluster string) (bool, error) {
+	list, err := p.List(ctx)
+	if err == nil {
+		list, err = p.Of(ctx, list, cluster)
+	}
+	if err != nil || len(list) == 0 {
+		return false, err
+	}
+	m, err := p.manifest(ctx, list[0].Name)
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", p.Store.Name(list[0].Name), err)
+	}
+	files, err := p.Store.List(ctx, backup.LogPrefix(cluster))
+	if err != nil {
+		return false, err
+	}
+	logs := logsAmong(files)
+	return slices.ContainsFunc(m.Groups, func(g backup.Group) bool {
+		return backup.Gap(logs, &g, cluster)
+	}), nil
+}
+
 func logsAmong(files []bucket.File) (logs []backup.Log) {
 	for _, f := range files {
 		if l, ok := backup.ParseLog(f.Name); ok {

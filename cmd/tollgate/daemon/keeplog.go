@@ -25,6 +25,7 @@ const (
 // keptLog is the log of a node's groups: see cluster.Node.
 type keptLog interface {
 	Identity() string
+	Folders() []string
 	LogBehind(shard uint16, after uint64) int64
 	KeepLog(
 		ctx context.Context, shard uint16, after uint64,
@@ -78,7 +79,7 @@ func (s *logSchedule) step(ctx context.Context, now time.Time) {
 		s.last = nil
 	}
 	if err != nil && ctx.Err() == nil {
-		s.backups.fails()
+		s.backups.losesLog()
 		s.log.Error("the log was not kept: a restore cannot go to the time since",
 			"folder", s.settings.Backups.Folder, "again in", logRetry, "error", err)
 	}
@@ -103,10 +104,14 @@ func (s *logSchedule) keep(ctx context.Context) (all bool, err error) {
 		}
 	}
 	if s.last == nil {
+		if err = archive.Claim(ctx, s.store, s.from.Identity(), s.from.Folders()); err != nil {
+			return false, err
+		}
 		s.last, err = archive.LastKept(ctx, s.store, s.from.Identity())
 		if err != nil {
 			return false, err
 		}
+		s.findGap(ctx)
 	}
 	all = true
 	until := int64(math.MaxInt64)
@@ -136,6 +141,19 @@ func (s *logSchedule) keep(ctx context.Context) (all bool, err error) {
 	return all, err
 }
 
+// findGap asks for a backup where one was wanted when this node began, or took this over.
+func (s *logSchedule) findGap(ctx context.Context) {
+	plan := archive.Plan{Store: s.store}
+	gap, err := plan.Gap(ctx, s.from.Identity())
+	if gap {
+		s.backups.wanted.Store(true)
+	}
+	if err != nil { // what was kept is not in question
+		s.log.Warn("it is not known whether a backup is wanted, since entries of the log are missing",
+			"folder", s.settings.Backups.Folder, "error", err)
+	}
+}
+
 // lost records that entries had left the log before they were kept. The next backup goes on behind
 // them, so one is asked for.
 func (s *logSchedule) lost(shard uint16, after, entries uint64) {
@@ -146,7 +164,7 @@ func (s *logSchedule) lost(shard uint16, after, entries uint64) {
 	if after == 0 { // it begins
 		return
 	}
-	s.backups.fails()
+	s.backups.losesLog()
 	s.log.Error("entries had left the log before they were kept: no restore can go to their time; "+
 		"a backup follows", "shard", shard, "behind", after, "entries", entries)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,14 +21,17 @@ import (
 
 // keptLogs are the logs of both groups, of which each time a piece is kept.
 type keptLogs struct {
-	errs   map[uint16]error
-	lost   uint64
-	behind int64
-	afters []uint64 // of the billing group's
-	stamp  int64
+	errs    map[uint16]error
+	lost    uint64
+	behind  int64
+	afters  []uint64 // of the billing group's
+	folders []string
+	stamp   int64
 }
 
 func (k *keptLogs) Identity() string { return "" }
+
+func (k *keptLogs) Folders() []string { return k.folders }
 
 func (k *keptLogs) LogBehind(uint16, uint64) int64 { return k.behind }
 
@@ -96,7 +100,7 @@ func TestTheLogIsKeptInTime(t *testing.T) {
 	logs.behind = 0
 	s.settings.Backups.Node = "node1"
 	steps(30*time.Minute, 0, 10, 20, 30)
-	require.Zero(t, s.backups.failures.Load())
+	require.Zero(t, s.backups.logFailures.Load())
 	require.False(t, s.backups.wanted.Load())
 }
 
@@ -111,7 +115,8 @@ func TestALogThatCouldNotBeKeptIsTriedAgain(t *testing.T) {
 	now = now.Add(5 * time.Minute)
 	s.step(t.Context(), now)
 	require.Nil(t, s.last)
-	require.EqualValues(t, 1, s.backups.failures.Load())
+	require.EqualValues(t, 1, s.backups.logFailures.Load())
+	require.Zero(t, s.backups.failures.Load(), "no backup failed")
 	require.Contains(t, said.String(), "the log was not kept")
 	require.Contains(t, said.String(), full.Error())
 	require.NotContains(t, said.String(), "a scheduled backup failed")
@@ -123,7 +128,7 @@ func TestALogThatCouldNotBeKeptIsTriedAgain(t *testing.T) {
 	s.step(t.Context(), now)
 	require.Equal(t, []uint64{0, 10, 10}, logs.afters)
 	require.EqualValues(t, 1, keptUntil(t, s), "of both groups")
-	require.EqualValues(t, 1, s.backups.failures.Load(), "an election is none")
+	require.EqualValues(t, 1, s.backups.logFailures.Load(), "an election is none")
 	require.NotNil(t, s.last)
 
 	clear(logs.errs)
@@ -139,11 +144,61 @@ func TestEntriesThatWereNotKept(t *testing.T) {
 	logs.lost = 7
 	s.step(t.Context(), now)
 	require.True(t, s.backups.wanted.Swap(false), "where it begins")
-	require.Zero(t, s.backups.failures.Load())
+	require.Zero(t, s.backups.logFailures.Load())
 	s.step(t.Context(), now.Add(5*time.Minute))
 	require.True(t, s.backups.wanted.Load())
-	require.EqualValues(t, 2, s.backups.failures.Load(), "of two groups")
+	require.EqualValues(t, 2, s.backups.logFailures.Load(), "of two groups")
 	require.Contains(t, said.String(), "entries=7")
+}
+
+// TestABackupForAGapIsWantedAfterARestart: until one is there that the log goes on behind.
+func TestABackupForAGapIsWantedAfterARestart(t *testing.T) {
+	s, logs, _ := keeping(t)
+	store := archive.Folder(s.settings.Backups.Folder)
+	backupAt := func(begun time.Time, index uint64) {
+		t.Helper()
+		plan := archive.Plan{Store: store, Keep: 9, KeepFor: time.Hour, Every: time.Hour, Daily: -1}
+		write := func(_ context.Context, w io.Writer, _ archive.Keep) error {
+			out, err := backup.NewWriter(w, &backup.Manifest{MadeAt: 1, Groups: []backup.Group{
+				{Name: "billing", Index: index, Term: 1, Applied: index, StateBytes: 1},
+			}})
+			return errors.Join(err, out.State(strings.NewReader("s")), out.Close())
+		}
+		_, err := plan.Make(t.Context(), begun, write)
+		require.NoError(t, err)
+	}
+	restarted := func() bool {
+		again := &logSchedule{node: s.node, from: logs}
+		s.backups.wanted.Store(false)
+		again.step(t.Context(), time.Now())
+		return s.backups.wanted.Load()
+	}
+	now := time.Now()
+	backupAt(now.Add(-3*time.Hour), 4)
+	logs.stamp = now.UnixMilli()
+	require.False(t, restarted(), "entries 1 to 10")
+	require.False(t, restarted(), "without a gap: 11 to 20")
+	logs.lost = 7
+	require.True(t, restarted())
+	logs.lost = 0
+	require.True(t, restarted(), "the files tell")
+	backupAt(now.Add(-2*time.Hour), 1000)
+	require.False(t, restarted())
+}
+
+// TestTheLogOfAnotherClusterIsNotMixed with that of this one, where neither was restored.
+func TestTheLogOfAnotherClusterIsNotMixed(t *testing.T) {
+	s, logs, said := keeping(t)
+	logs.folders = []string{"a", "b", "c"}
+	s.step(t.Context(), time.Now())
+	require.Len(t, logs.afters, 1)
+	other, others, _ := keeping(t)
+	other.settings.Backups.Folder, others.folders = s.settings.Backups.Folder, []string{"x", "y", "z"}
+	other.log = s.log
+	other.step(t.Context(), time.Now())
+	require.Empty(t, others.afters)
+	require.EqualValues(t, 1, other.backups.logFailures.Load())
+	require.Contains(t, said.String(), "those of another cluster")
 }
 
 // TestABackupForAGapIsNotMadeEachTime: one that the schedule does not ask for comes an hour after

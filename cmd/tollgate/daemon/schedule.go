@@ -28,12 +28,12 @@ const (
 
 // backupMetrics say how scheduled backups go on this node.
 type backupMetrics struct {
-	made, failed                 prometheus.Counter
+	made, failed, logFailed      prometheus.Counter
 	lastSuccess, bytes, duration prometheus.Gauge
 	logUntil                     prometheus.Gauge
-	// newest is when the newest was begun, failures what failed counts.
-	newest   atomic.Pointer[time.Time]
-	failures atomic.Uint64
+	// newest is when the newest was begun, failures what failed counts, and logFailures logFailed.
+	newest                atomic.Pointer[time.Time]
+	failures, logFailures atomic.Uint64
 	// wanted: a backup is due, since no kept log goes on behind the newest one; at most one each
 	// wantedEvery.
 	wanted atomic.Bool
@@ -45,10 +45,16 @@ func (m *backupMetrics) knows(begun time.Time) {
 	m.newest.Store(&begun)
 }
 
-// fails counts one that could not be made, or a log that could not be kept.
+// fails counts one that could not be made.
 func (m *backupMetrics) fails() {
 	m.failed.Inc()
 	m.failures.Add(1)
+}
+
+// losesLog counts a log that could not be kept, or was lost before it was.
+func (m *backupMetrics) losesLog() {
+	m.logFailed.Inc()
+	m.logFailures.Add(1)
 }
 
 func newBackupMetrics(registry *prometheus.Registry) *backupMetrics {
@@ -63,7 +69,9 @@ func newBackupMetrics(registry *prometheus.Registry) *backupMetrics {
 	return &backupMetrics{
 		made: counter("backups_made_total", "Scheduled backups that were made, and read back."),
 		failed: counter("backups_failed_total",
-			"Scheduled backups that could not be made, and logs that could not be kept."),
+			"Scheduled backups that could not be made."),
+		logFailed: counter("backup_logs_failed_total",
+			"Logs that could not be kept, or of which entries were lost before they were."),
 		lastSuccess: gauge("backup_last_success_timestamp_seconds",
 			"When the newest proven backup was begun that this node knows of; 0 for none."),
 		bytes:    gauge("backup_last_bytes", "What the last one that this node made holds."),
@@ -78,6 +86,8 @@ type schedule struct {
 	*node
 	plan   *archive.Plan // nil until its store could be named
 	looked time.Time
+	// claimed reports whether the store was found to be this cluster's since the newest backup.
+	claimed bool
 }
 
 // saveOnSchedule makes backups when they are due, where this node is the one that does.
@@ -154,7 +164,14 @@ func (s *schedule) saveIfDue(ctx context.Context, saves bool) error {
 		s.backups.knows(list[0].Begun)
 	}
 	if !saves {
+		s.claimed = false
 		return nil
+	}
+	if folders := s.cluster.Folders(); !s.claimed {
+		if err = archive.Claim(ctx, s.plan.Store, s.cluster.Identity(), folders); err != nil {
+			return err
+		}
+		s.claimed = len(folders) > 0
 	}
 	if s.settings.Backups.LogEvery > 0 {
 		if own, err := s.plan.Of(ctx, list, s.cluster.Identity()); err == nil {
@@ -184,6 +201,7 @@ func (s *schedule) saveIfDue(ctx context.Context, saves bool) error {
 	})
 	if made.Name != "" {
 		took := time.Since(now)
+		s.claimed = false
 		s.backups.made.Inc()
 		s.backups.knows(made.Begun)
 		s.backups.bytes.Set(float64(made.Bytes))

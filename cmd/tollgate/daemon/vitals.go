@@ -175,7 +175,7 @@ func (n *node) backupVitals() doctor.Backups {
 	s := &n.settings.Backups
 	b := doctor.Backups{
 		Folder: s.Folder, Makes: s.Folder != "" && n.saves(), EverySeconds: int64(s.Every.Seconds()),
-		Failed: n.backups.failures.Load(),
+		Failed: n.backups.failures.Load(), LogFailed: n.backups.logFailures.Load(),
 	}
 	if s.Daily() >= 0 {
 		b.EverySeconds = 24 * 60 * 60

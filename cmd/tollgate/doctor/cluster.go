@@ -362,5 +362,10 @@ func (c *chart) backups(all []Witness, now time.Time) {
 		default:
 			c.ok("backups", "%s", says)
 		}
+		if b.LogFailed > 0 {
+			c.warn("kept log", fmt.Sprintf("the log was not kept, or lost before, %d times since %s began",
+				b.LogFailed, w.Node), "its log says why (the log was not kept, or entries had left it): "+
+				"OPERATIONS.md, Backup and restore")
+		}
 	}
 }

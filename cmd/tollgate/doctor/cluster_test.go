@@ -285,6 +285,10 @@ var worsening = []worse{
 		"backups fail", func(all []doctor.Witness) { all[1].Vitals.Backups.Failed = 2 },
 		[]string{"warn cluster backups: 2 failed since node2 began"},
 	},
+	{
+		"the log is not kept", func(all []doctor.Witness) { all[1].Vitals.Backups.LogFailed = 3 },
+		[]string{"warn cluster kept log: 3 times since node2 began"},
+	},
 	{"backups stopped", func(all []doctor.Witness) {
 		all[1].Vitals.Backups.Last = now.Add(-50 * time.Hour)
 	}, []string{"fail cluster backups: the newest in /backups was begun at 2026-02-27T10:00:00Z"}},

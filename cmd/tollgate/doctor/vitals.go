@@ -93,7 +93,8 @@ type Backups struct {
 	Makes        bool   `json:"makes"`
 	EverySeconds int64  `json:"everySeconds"`
 	// Last is when the newest was begun, zero for none; Failed counts those that could not be made
-	// since the process began.
-	Last   time.Time `json:"last"`
-	Failed uint64    `json:"failed"`
+	// since the process began, and LogFailed the times that the log was not kept.
+	Last      time.Time `json:"last"`
+	Failed    uint64    `json:"failed"`
+	LogFailed uint64    `json:"logFailed,omitempty"`
 }
