@@ -220,11 +220,16 @@ func TestAReleaseIsPublished(t *testing.T) {
 	require.Contains(t, said, "the release page does not answer: {\"message\":\"Bad credentials\"}")
 	require.NoFileExists(t, filepath.Join(programs, "image"), "nothing was sent to the registry")
 	p.there, p.asked = "v1.2.2", nil
-	for _, fails := range []string{"unauthorized: access denied", "received unexpected HTTP status: 503", ""} {
+	const unsure = "whether registry.example.com/tollgate:1.2.3 exists; nothing was sent: "
+	for fails, want := range map[string]string{
+		"unauthorized: access denied": "create an empty one first", "received unexpected HTTP status: 503": unsure,
+		"StatusCode: 401": "does not let me see registry.example.com/tollgate", "": unsure,
+	} {
 		require.NoError(t, os.WriteFile(filepath.Join(programs, "fails"), []byte(fails), 0o600))
 		said, err = publish(t, programs, environment, folder)
 		require.Error(t, err)
-		require.Contains(t, said, "whether registry.example.com/tollgate:1.2.3 exists; nothing was sent: "+fails)
+		require.Contains(t, said, want)
+		require.Regexp(t, "(?i)nothing was sent: "+fails, said)
 		require.NoFileExists(t, filepath.Join(programs, "image"), "one that is there would be written over")
 		require.Empty(t, p.asked)
 	}

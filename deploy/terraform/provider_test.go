@@ -39,7 +39,8 @@ var (
 	begin   sync.Once
 	running *node
 	process *exec.Cmd
-	folder  string // its program and its data
+	folder  string             // its program and its data
+	stop    context.CancelFunc = func() {}
 )
 
 // TestMain ends the cluster after the last test, and removes its files. Tests see no key of whoever
@@ -53,6 +54,7 @@ func TestMain(m *testing.M) {
 		_ = process.Process.Signal(syscall.SIGINT)
 		_ = process.Wait()
 	}
+	stop()
 	_ = os.RemoveAll(folder)
 	os.Exit(code)
 }
@@ -69,9 +71,11 @@ func start(t *testing.T) *node {
 		printed, err := build.CombinedOutput()
 		require.NoError(t, err, string(printed))
 		data := filepath.Join(folder, "data")
-		process = exec.Command(binary, "dev", "--nodes", "1", "--no-sample-product",
-			"--identity-port", "-1", "--data", data, "--http-port", free(t), "--ops-port", free(t),
+		process = exec.CommandContext(beforeTimeout(t), binary, "dev", "--nodes", "1",
+			"--no-sample-product", "--identity-port", "-1", "--data", data, "--http-port", free(t), "--ops-port", free(t),
 			"--raft-port", free(t))
+		process.Cancel = func() error { return process.Process.Signal(syscall.SIGINT) }
+		process.WaitDelay = grace
 		require.NoError(t, process.Start())
 		require.Eventually(t, func() bool {
 			text, err := os.ReadFile(filepath.Join(data, "dev.json"))
@@ -85,6 +89,18 @@ func start(t *testing.T) *node {
 	})
 	require.NotNil(t, running, "the cluster did not start, see the other test")
 	return running
+}
+
+// grace is how long before the tests time out the cluster is ended: after that nothing would.
+const grace = 20 * time.Second
+
+// beforeTimeout ends with TestMain, or a little before the tests time out.
+func beforeTimeout(t *testing.T) context.Context {
+	ctx := context.Background()
+	if end, limited := t.Deadline(); limited {
+		ctx, stop = context.WithDeadline(ctx, end.Add(-grace))
+	}
+	return ctx
 }
 
 func free(t *testing.T) string {
