@@ -36,6 +36,9 @@ func (p *pasted) script() string {
 	}
 	var b strings.Builder
 	for line := range strings.Lines(p.block) {
+		if line == "\n" {
+			continue
+		}
 		fmt.Fprintf(&b, "rc=0\n{ %s%s} || rc=$?\ncase $rc in %s) ;; *) echo \"ended with $rc\"; exit 1;; esac\n",
 			run, line, ends)
 	}
