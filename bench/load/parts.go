@@ -39,18 +39,22 @@ var (
 	anywhere = []rule{
 		{partCollector, []string{"runtime.gc", "runtime.bgsweep", "runtime.bgscavenge"}},
 		{partSegments, []string{"segments."}},
-		{partLog, []string{"wal.", "cluster.(*past)", "cluster.(*spool"}},
-		{partApply, []string{"raft.(*Raft).runFSM"}},
+		{partLog, []string{"wal.", "cluster.(*past)", "cluster.(*spool", "peer.(*floorLog)"}},
+		{partApply, []string{"raft.(*Raft).runFSM", "peer.(*floorNode).apply"}},
 	}
 	ofConnections = []rule{
 		{partSockets, []string{"net.(*conn)."}},
 		{partBetween, []string{"cluster.(*wire)"}},
 		{partPropose, []string{
 			"cluster.(*proposer)", "cluster.(*call)", "cluster.(*queue)", "cluster.(*Node).Propose",
+			"peer.(*floorLeader).propose",
 		}},
-		{partServer, []string{"client.(*API).authenticate"}},
-		{partHandler, []string{"client."}},
-		{partServer, []string{"server.", "daemon."}},
+		{partServer, []string{
+			"client.(*API).authenticate", "server.HashedKey", "peer.(*floorDesk).name",
+			"peer.(*floorMetric)", "peer.floorRoute",
+		}},
+		{partHandler, []string{"client.", "peer.(*floorDesk).serve"}},
+		{partServer, []string{"server.", "daemon.", "peer."}},
 		{partFasthttp, []string{"fasthttp."}},
 	}
 	ofNodes = []rule{
@@ -58,9 +62,9 @@ var (
 			"raft.(*Raft).replicate", "raft.(*Raft).pipeline", "raft.(*Raft).startStopReplication",
 			"raft.(*NetworkTransport)", "raft.(*netPipeline)", "raft.sendRPC", "raft.decodeResponse",
 			"cluster.(*wire)", "cluster.serveLink", "cluster.(*peering)", "cluster.(*transport)",
-			"cluster.readMessage",
+			"cluster.readMessage", "peer.(*floorWire)", "peer.(*floorLeader).hear", "tls.(*Conn)",
 		}},
-		{partLoops, []string{"raft.", "cluster."}},
+		{partLoops, []string{"raft.", "cluster.", "peer."}},
 		{partScheduler, []string{"runtime."}},
 	}
 )

@@ -28,23 +28,17 @@ type ProfileReport struct {
 // processor time that the kernel counts: a profile says only which part of it went where.
 func (r *Run) Profile(ctx context.Context) (ProfileReport, error) {
 	report := ProfileReport{Parts: map[string]float64{}}
-	if len(r.Admin.Nodes) == 0 || len(r.Admin.Nodes) != len(r.Processes) {
-		return report, errors.New("profile needs a cluster of `tollgate dev` on this machine")
-	}
-	profiles := make([][]byte, len(r.Admin.Nodes))
-	all, _, err := r.carryOut(ctx, func(ctx context.Context, _ time.Time) error {
-		errs := make([]error, len(profiles))
-		var group sync.WaitGroup
-		for i, node := range r.Admin.Nodes {
-			group.Go(func() {
-				answer, err := ask(ctx, node, r.Admin.Key, api.Request{
-					Method: "GET", Path: fmt.Sprintf("/debug/pprof/profile?seconds=%.0f", r.Duration.Seconds()),
-				})
-				profiles[i], errs[i] = answer.Body, cmp.Or(err, answer.Err())
-			})
+	profile := r.Target.Profile
+	if profile == nil {
+		if len(r.Admin.Nodes) == 0 || len(r.Admin.Nodes) != len(r.Processes) {
+			return report, errors.New("profile needs a cluster of `tollgate dev` on this machine")
 		}
-		group.Wait()
-		return errors.Join(errs...)
+		profile = r.profileNodes
+	}
+	var profiles [][]byte
+	all, _, err := r.carryOut(ctx, func(ctx context.Context, _ time.Time) (err error) {
+		profiles, err = profile(ctx, r.Duration)
+		return err
 	})
 	report.Report = all
 	if err != nil {
@@ -64,6 +58,22 @@ func (r *Run) Profile(ctx context.Context) (ProfileReport, error) {
 		}
 	}
 	return report, nil
+}
+
+// profileNodes has each node profile itself.
+func (r *Run) profileNodes(ctx context.Context, lasts time.Duration) ([][]byte, error) {
+	profiles, errs := make([][]byte, len(r.Admin.Nodes)), make([]error, len(r.Admin.Nodes))
+	var group sync.WaitGroup
+	for i, node := range r.Admin.Nodes {
+		group.Go(func() {
+			answer, err := ask(ctx, node, r.Admin.Key, api.Request{
+				Method: "GET", Path: fmt.Sprintf("/debug/pprof/profile?seconds=%.0f", lasts.Seconds()),
+			})
+			profiles[i], errs[i] = answer.Body, cmp.Or(err, answer.Err())
+		})
+	}
+	group.Wait()
+	return profiles, errors.Join(errs...)
 }
 
 // sampled is how many seconds of a profile belong to each part. Go's own tool reads it.
@@ -134,7 +144,7 @@ func PrintParts(reports []ProfileReport, out io.Writer) error {
 	}
 	micros := func(seconds float64) string { return fmt.Sprintf("%.2f", 1e6*seconds) }
 	column("", func(r *ProfileReport) string {
-		return fmt.Sprintf("%s, %d connections", r.Scenario, r.Connections)
+		return fmt.Sprintf("%s, %s, %d connections", r.System, r.Scenario, r.Connections)
 	})
 	text.WriteString("|---" + strings.Repeat("|---", len(reports)) + "|\n")
 	generator := func(r *ProfileReport) float64 { return r.GeneratorCores / r.UnitRate }

@@ -3,6 +3,7 @@ package load
 import (
 	"context"
 	"errors"
+	"time"
 )
 
 // System is something that records events and answers checks over HTTP: Tollgate, or what people
@@ -52,6 +53,8 @@ type Target struct {
 	Unaudited bool
 	// Syncs counts what each node has made durable so far, by node; nil where nothing is.
 	Syncs func(context.Context) (map[string]uint64, error) `json:"-"`
+	// Profile has each of Processes profile itself for so long; nil where nodes are asked for it.
+	Profile func(ctx context.Context, lasts time.Duration) ([][]byte, error) `json:"-"`
 	// Faults ends processes of the system; nil where they are not the harness's to end.
 	Faults Faults `json:"-"`
 }

@@ -3,162 +3,130 @@ package peer
 import (
 	"bufio"
 	"context"
+	"crypto/sha256"
+	"crypto/tls"
 	"encoding/binary"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"net"
 	"os"
-	"sync"
-	"sync/atomic"
+	"path/filepath"
+
+	"tollgate/bench/limits/desk"
+	"tollgate/cluster/segments"
+	"tollgate/engine/billing"
+	"tollgate/engine/idempotency"
+	"tollgate/server"
 )
 
-// The floor does on three processes the least that any design of checks and events must do, in the
-// cheapest known way: a target that it misses is out of reach. DESIGN.md lists what it leaves out.
+// The floor does on three processes what checks and events ask of any design, in the best way known:
+// a target that it misses is out of reach. DESIGN.md lists what it leaves out.
 
-// Kinds of records. Each begins with its kind and its length, of two bytes.
+// Kinds of records. Each begins with its kind and its length, of three bytes.
 const (
 	floorCustomer = 1 + iota // its name
-	floorEvent               // row (4), units (8), key's hash (16), key
-	floorAudit               // row (4), count (8), time (8), request's number (8)
+	floorEvent               // billing.RecordUsage
+	floorAudit               // billing.AuditBlock
 )
 
 // recordHead is how long a record's kind and length are.
-const recordHead = 3
+const recordHead = 4
 
-// appendRecord appends a record of several parts.
-func appendRecord(dst []byte, kind byte, parts ...[]byte) []byte {
-	dst = append(dst, kind, 0, 0)
-	at := len(dst)
-	for _, part := range parts {
-		dst = append(dst, part...)
-	}
-	binary.LittleEndian.PutUint16(dst[at-2:], uint16(len(dst)-at))
+// beginRecord begins a record of a kind at the end of dst; endRecord ends it, which began at.
+func beginRecord(dst []byte, kind byte) []byte { return append(dst, kind, 0, 0, 0) }
+
+func endRecord(dst []byte, at int) []byte {
+	size := len(dst) - at - recordHead
+	dst[at+1], dst[at+2], dst[at+3] = byte(size), byte(size>>8), byte(size>>16)
 	return dst
 }
 
-// Of a frame the head has length, number, and the number of the newest one that is committed.
-const frameHead = 4 + 8 + 8
+// nextRecord cuts the first record off.
+func nextRecord(records []byte) (kind byte, body, rest []byte) {
+	size := int(records[1]) | int(records[2])<<8 | int(records[3])<<16
+	return records[0], records[recordHead : recordHead+size], records[recordHead+size:]
+}
 
-func putFrameHead(frame []byte, number, committed uint64) {
+// Of a frame the head has length, checksum of what follows it, number, the number of the newest one
+// that is committed, and the time.
+const frameHead = 4 + 4 + 8 + 8 + 8
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func putFrameHead(frame []byte, number, committed uint64, now int64) {
 	binary.LittleEndian.PutUint32(frame, uint32(len(frame)))
-	binary.LittleEndian.PutUint64(frame[4:], number)
-	binary.LittleEndian.PutUint64(frame[12:], committed)
+	binary.LittleEndian.PutUint64(frame[8:], number)
+	binary.LittleEndian.PutUint64(frame[16:], committed)
+	binary.LittleEndian.PutUint64(frame[24:], uint64(now))
+	binary.LittleEndian.PutUint32(frame[4:], crc32.Checksum(frame[8:], castagnoli))
 }
 
-// floorRow is a customer.
-type floorRow struct {
-	number uint32
-	used   atomic.Int64
+// floorNode is what each of the three keeps: the log, the state, and the journal's segments.
+type floorNode struct {
+	log      *floorLog
+	desk     *desk.Desk
+	segments *segments.Store
+	events   [][]byte
 }
 
-// floorShards bounds how often a reader of the names meets a writer.
-const floorShards = 64
+// floorRetention is for how long idempotency keys are kept, in milliseconds.
+const floorRetention = 35 * 24 * 3600 * 1000
 
-// floorTable is the state of a node: one goroutine applies, any reads.
-type floorTable struct {
-	shards [floorShards]struct {
-		lock sync.RWMutex
-		rows map[string]*floorRow
+func openFloorNode(folder string) (n *floorNode, err error) {
+	n = &floorNode{desk: desk.New(1024, idempotency.New(floorRetention))}
+	if n.log, err = openFloorLog(folder); err != nil {
+		return nil, fmt.Errorf("floor: %w", err)
 	}
-	rows []*floorRow
-	keys floorKeys
-}
-
-func newFloorTable() *floorTable {
-	t := new(floorTable)
-	for i := range t.shards {
-		t.shards[i].rows = map[string]*floorRow{}
+	n.segments, err = segments.Open(filepath.Join(folder, "segments"), n.desk.Journal(),
+		billing.IndexRecord, segments.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("floor: %w", err)
 	}
-	return t
+	return n, nil
 }
 
-// find returns a customer; nil where there is none.
-func (t *floorTable) find(name []byte) *floorRow {
-	if len(name) == 0 {
-		return nil
+// apply applies a frame, and returns what became of its events.
+func (n *floorNode) apply(frame []byte) []desk.Result {
+	n.desk.Begin(int64(binary.LittleEndian.Uint64(frame[24:])))
+	n.events = n.events[:0]
+	position := 0
+	flush := func() {
+		n.desk.Events(n.events, position-len(n.events))
+		n.events = n.events[:0]
 	}
-	s := &t.shards[name[len(name)-1]%floorShards]
-	s.lock.RLock()
-	row := s.rows[string(name)]
-	s.lock.RUnlock()
-	return row
-}
-
-// apply applies a frame's records. It notes in fresh which of its events are counted.
-func (t *floorTable) apply(records []byte, fresh []bool) {
-	events := 0
-	for len(records) > 0 {
-		size := int(binary.LittleEndian.Uint16(records[1:]))
-		body := records[recordHead : recordHead+size]
-		switch records[0] {
-		case floorCustomer:
-			s := &t.shards[body[len(body)-1]%floorShards]
-			s.lock.Lock()
-			if s.rows[string(body)] == nil {
-				row := &floorRow{number: uint32(len(t.rows))}
-				t.rows = append(t.rows, row)
-				s.rows[string(body)] = row
+	for records := frame[frameHead:]; len(records) > 0; position++ {
+		var kind byte
+		var body []byte
+		if kind, body, records = nextRecord(records); kind == floorEvent {
+			if len(n.events) == desk.Together {
+				flush()
 			}
-			s.lock.Unlock()
-		case floorEvent:
-			counted := t.keys.add([16]byte(body[12:]))
-			if counted {
-				t.rows[binary.LittleEndian.Uint32(body)].used.Add(int64(
-					binary.LittleEndian.Uint64(body[4:])))
-			}
-			if events < len(fresh) {
-				fresh[events] = counted
-			}
-			events++
+			n.events = append(n.events, body)
+			continue
 		}
-		records = records[recordHead+size:]
-	}
-}
-
-// floorKeys are hashes of the keys that were used: open addressing in parts, so that a growth
-// moves few.
-type floorKeys [1024]struct {
-	slots [][16]byte
-	used  int
-}
-
-// add adds a key, and reports whether it was not there.
-func (k *floorKeys) add(key [16]byte) bool {
-	part := &k[binary.LittleEndian.Uint16(key[:])%1024]
-	if 4*part.used >= 3*len(part.slots) {
-		old := part.slots
-		part.slots = make([][16]byte, max(64, 2*len(old)))
-		for _, slot := range old {
-			if slot != ([16]byte{}) {
-				place(part.slots, slot)
-			}
+		flush()
+		if kind == floorAudit {
+			n.desk.Audit(body, position)
+		} else {
+			n.desk.Enrol(body)
 		}
 	}
-	if !place(part.slots, key) {
-		return false
+	flush()
+	for _, sealed := range n.desk.End() {
+		n.segments.Put(sealed)
 	}
-	part.used++
-	return true
-}
-
-func place(slots [][16]byte, key [16]byte) bool {
-	at := binary.LittleEndian.Uint32(key[4:])
-	for {
-		switch slot := &slots[at%uint32(len(slots))]; *slot {
-		case [16]byte{}:
-			*slot = key
-			return true
-		case key:
-			return false
-		}
-		at++
-	}
+	return n.desk.Results
 }
 
 // followFloor is Serve of a follower: it makes the leader's frames durable, says so, and applies
 // those that are committed.
 func (f *Front) followFloor(in io.Reader, out io.Writer) error {
-	log, err := openFloorLog(f.Folder)
+	node, err := openFloorNode(f.Folder)
+	if err != nil {
+		return err
+	}
+	config, err := f.Pair.config()
 	if err != nil {
 		return fmt.Errorf("floor: %w", err)
 	}
@@ -174,22 +142,24 @@ func (f *Front) followFloor(in io.Reader, out io.Writer) error {
 				ended <- err
 				return
 			}
-			go follow(conn, log) // the harness connects once, to see that it listens
+			go node.follow(conn, config) // the harness connects once, to see that it listens
 		}
 	}()
 	if _, err = fmt.Fprintln(out, ln.Addr()); err != nil {
 		return err
 	}
-	go func() {
-		_, err := io.Copy(io.Discard, in)
-		ended <- err
-	}()
+	go func() { ended <- f.await(in) }()
 	return <-ended // the process ends with this
 }
 
-func follow(conn net.Conn, log *floorLog) {
+func (n *floorNode) follow(conn net.Conn, config *tls.Config) {
+	w := newFloorWire(conn)
+	if w.secure = tls.Server(w, config); w.secure.Handshake() != nil {
+		_ = conn.Close()
+		return
+	}
 	defer func() { _ = conn.Close() }()
-	reader, table := bufio.NewReaderSize(conn, 256<<10), newFloorTable()
+	reader := bufio.NewReaderSize(w.secure, 64<<10)
 	var frame, before []byte
 	for {
 		head, err := reader.Peek(4)
@@ -204,30 +174,42 @@ func follow(conn net.Conn, log *floorLog) {
 		if _, err = io.ReadFull(reader, frame); err != nil {
 			return
 		}
-		if err = log.append(frame); err != nil {
+		if err = n.log.append(frame); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return
 		}
-		if _, err = conn.Write(frame[4:12]); err != nil {
+		if err = w.send(frame[8:16]); err != nil {
 			return
 		}
 		// A frame is sent when the one before it is committed.
 		if len(before) > 0 {
-			table.apply(before[frameHead:], nil)
+			n.apply(before)
 		}
 		frame, before = before, frame
 	}
 }
 
+// followerFolders are where the followers of the floor keep their files.
+func (s *system) followerFolders() []string {
+	return []string{filepath.Join(s.folder, "follower1"), filepath.Join(s.folder, "follower2")}
+}
+
 // serveFloor starts the followers; the front is the leader.
-func serveFloor(ctx context.Context, s *system) error {
+func serveFloor(ctx context.Context, s *system) (err error) {
 	s.front.Servers = nil
-	for i := range 2 {
-		folder := fmt.Sprintf("%s/follower%d", s.folder, i+1)
+	if s.front.Pair, err = mintPair(); err != nil {
+		return err
+	}
+	s.key = server.MintKey(server.KeyPrefixSandbox)
+	hash := sha256.Sum256([]byte(s.key))
+	s.front.KeyHash = hash[:]
+	for _, folder := range s.followerFolders() {
 		if err := os.Mkdir(folder, 0o700); err != nil {
 			return err
 		}
-		p, address, err := s.spawn(ctx, Front{Store: "floor-follower", Folder: folder})
+		p, address, err := s.spawn(ctx, Front{
+			Store: "floor-follower", Folder: folder, Pair: s.front.Pair,
+		})
 		if p != nil {
 			s.servers = append(s.servers, p)
 		}

@@ -72,6 +72,10 @@ type Front struct {
 	// Folder is where the store keeps files, where the front does that itself.
 	Folder  string
 	Answers load.Answers
+	// KeyHash is the SHA-256 of the key that clients of the floor have, and Pair what its nodes know
+	// each other by.
+	KeyHash []byte
+	Pair    Pair
 }
 
 // requestTimeout bounds what a store may take for one request.

@@ -61,6 +61,8 @@ func send(t *testing.T, target load.Target, method, path, body string) (int, str
 	request, err := http.NewRequestWithContext(t.Context(), method,
 		"http://"+target.Nodes[0]+"/api/v1/client"+path, strings.NewReader(body))
 	require.NoError(t, err)
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Authorization", "Bearer "+target.Key)
 	response, err := http.DefaultClient.Do(request)
 	require.NoError(t, err)
 	text, err := io.ReadAll(response.Body)

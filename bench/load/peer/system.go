@@ -30,10 +30,11 @@ type system struct {
 	// threads are those of Redis for its connections; 0 is its default, one for everything.
 	threads int
 
+	key       string // of clients; empty where they need none
 	folder    string
 	servers   []*process
 	frontSide *process
-	feeds     []io.Closer
+	feeds     []io.WriteCloser
 }
 
 // Name implements load.System.
@@ -63,11 +64,14 @@ func (s *system) run(ctx context.Context) (t load.Target, err error) {
 		return t, err
 	}
 	t = load.Target{
-		System: s.name, Nodes: []string{address}, Unaudited: true,
+		System: s.name, Nodes: []string{address}, Key: s.key, Unaudited: true,
 		Blank: s.front.Store == "bare" || s.front.Store == "epoll",
 	}
 	for _, p := range append([]*process{s.frontSide}, s.servers...) {
 		t.Processes = append(t.Processes, load.Process{Name: p.name, PID: p.command.Process.Pid})
+	}
+	if strings.HasPrefix(s.front.Store, "floor") {
+		t.Profile = s.profile
 	}
 	if !t.Blank {
 		t.Syncs = func(ctx context.Context) (map[string]uint64, error) { return syncs(ctx, address) }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
@@ -12,6 +13,7 @@ import (
 type profileCommand struct {
 	Scenario []load.Scenario `arg:"" optional:"" help:"check (on the leader), ingest, ingest-batch; these three when none is given."`
 	Tollgate string          `default:"bin/tollgate" help:"The program of the cluster."`
+	Floor    bool            `help:"Also of floor: the least that three nodes must do."`
 	loadFlags
 }
 
@@ -20,11 +22,21 @@ func (c *profileCommand) Run(ctx context.Context) error {
 	if len(c.Scenario) == 0 {
 		c.Scenario = []load.Scenario{load.ScenarioIngest, load.ScenarioBatch, load.ScenarioCheck}
 	}
-	reports := make([]load.ProfileReport, len(c.Scenario))
-	for i, scenario := range c.Scenario {
-		var err error
-		if reports[i], err = c.measure(ctx, scenario); err != nil {
-			return fmt.Errorf("%s: %w", scenario, err)
+	var reports []load.ProfileReport
+	for _, scenario := range c.Scenario {
+		names := []string{"tollgate"}
+		if scenario == load.ScenarioCheck {
+			names[0] = "tollgate-leader"
+		}
+		if c.Floor {
+			names = append(names, "floor")
+		}
+		for _, name := range names {
+			report, err := c.measure(ctx, name, scenario)
+			if err != nil {
+				return fmt.Errorf("%s: %s: %w", name, scenario, err)
+			}
+			reports = append(reports, report)
 		}
 	}
 	if c.JSON {
@@ -33,24 +45,20 @@ func (c *profileCommand) Run(ctx context.Context) error {
 	return load.PrintParts(reports, os.Stdout)
 }
 
-func (c *profileCommand) measure(ctx context.Context, scenario load.Scenario,
+func (c *profileCommand) measure(ctx context.Context, name string, scenario load.Scenario,
 ) (report load.ProfileReport, err error) {
-	name := "tollgate"
-	if scenario == load.ScenarioCheck {
-		name = "tollgate-leader"
-	}
-	cluster, err := tollgateNamed(name, c.Tollgate)
+	system, err := systemNamed(name, c.Tollgate)
 	if err != nil {
 		return report, err
 	}
-	err = cluster.during(ctx, func(target load.Target) error {
-		config := c.config(scenario)
-		config.Target = target
-		run, err := load.New(config)
-		if err == nil {
-			report, err = run.Profile(ctx)
-		}
-		return err
-	})
-	return report, err
+	config := c.config(scenario)
+	if config.Target, err = system.Start(ctx, load.DefaultAnswers()); err != nil {
+		return report, err
+	}
+	defer func() { err = errors.Join(err, system.Stop()) }()
+	run, err := load.New(config)
+	if err != nil {
+		return report, err
+	}
+	return run.Profile(ctx)
 }
