@@ -64,6 +64,10 @@ var imports = []struct {
 	{"wal", []string{"wal"}, "a log knows nothing of what it stores"},
 	{"cluster", []string{"cluster", "wal", "engine"}, "cmd → cluster → {wal, engine}"},
 	{"server", []string{"server", "engine", "sdk"}, "cmd hands the server what it needs of the cluster"},
+	{
+		"bench/load/peer", []string{"bench/load", "bench/limits", "cluster/segments", "engine", "server"},
+		"the floor is made of what is best of the product, other peers know nothing of it",
+	},
 	{"bench/load", []string{"bench/load", "bench/faultnet", "bench/ports", "sdk"}, "it measures over HTTP, as a user would"},
 	{"bench/faultfs", []string{"bench/faultfs", "wal"}, "tests of the log import it"},
 	{"bench/enginetest", []string{"bench/enginetest", "engine"}, "tests of the engine import it"},

@@ -147,7 +147,8 @@ func New(customers int, keys *idempotency.Keys) *Desk {
 // name is longer than MaxName.
 func (d *Desk) Enrol(name []byte) {
 	hash := d.nameHash(name)
-	if len(name) > MaxName || d.names.Find(hash, func(row uint32) bool { return d.is(row, name) }) != 0 {
+	if len(name) > MaxName ||
+		d.names.Find(hash, func(row uint32) bool { return d.is(row, name) }) != 0 {
 		return
 	}
 	row, p := d.people.Append()

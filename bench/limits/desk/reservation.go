@@ -11,7 +11,7 @@ import (
 
 // held is what has to be kept of a reservation of one feature: id, key, whose it is, units, times,
 // the customer's ones that were made before and after, those that expire before and after, the one
-// that was closed next, and what its answer says that nothing else does: what there was. It is two
+// that was closed next, and of its answer what nothing else keeps: what there was. It is two
 // lines and a half.
 type held struct {
 	id, key                [16]byte

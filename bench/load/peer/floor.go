@@ -20,8 +20,8 @@ import (
 	"tollgate/server"
 )
 
-// The floor does on three processes what checks and events ask of any design, in the best way known:
-// a target that it misses is out of reach. DESIGN.md lists what it leaves out.
+// The floor does on three processes what checks and events ask of any design, in the best way
+// known: a target that it misses is out of reach. DESIGN.md lists what it leaves out.
 
 // Kinds of records. Each begins with its kind and its length, of three bytes.
 const (
