@@ -65,7 +65,8 @@ var imports = []struct {
 	{"cluster", []string{"cluster", "wal", "engine"}, "cmd → cluster → {wal, engine}"},
 	{"server", []string{"server", "engine", "sdk"}, "cmd hands the server what it needs of the cluster"},
 	{
-		"bench/load/peer", []string{"bench/load", "bench/limits", "cluster/segments", "engine", "server"},
+		"bench/load/peer",
+		[]string{"bench/load", "bench/limits", "cluster/segments", "engine", "server"},
 		"the floor is made of what is best of the product, other peers know nothing of it",
 	},
 	{"bench/load", []string{"bench/load", "bench/faultnet", "bench/ports", "sdk"}, "it measures over HTTP, as a user would"},
