@@ -55,7 +55,8 @@ var outcomes = [256]answers{
 		workspace: workspaceBusy,
 	},
 	engine.OutcomeUnknown: {
-		billing: NewFault(503, "outcome_unknown", "It is not known whether the request was carried out").With(
+		billing: NewFault(503, "outcome_unknown",
+			"It is not known whether the request was carried out").With(
 			"Repeat it with the same key: it cannot take effect twice.").Retry(1),
 		workspace: NewFault(503, "outcome_unknown",
 			"It is not known whether this was carried out. Repeat it with the same key: it "+
@@ -272,7 +273,8 @@ var outcomes = [256]answers{
 		"Nothing was changed. Enable it before.")},
 	engine.OutcomeRecordUnknown: {workspace: recordNotFound},
 	engine.OutcomeSignupOff: {
-		workspace: NewFault(503, "signup_unavailable", "Agents cannot sign up on this deployment.").Retry(RetryOperator),
+		workspace: NewFault(503, "signup_unavailable",
+			"Agents cannot sign up on this deployment.").Retry(RetryOperator),
 		page: NewFault(503, "signup_unavailable",
 			"Agents cannot get a workspace on this deployment at the moment. You are not signed "+
 				"in.").Retry(RetryOperator),
@@ -347,9 +349,9 @@ var outcomes = [256]answers{
 		"No link was sent. The newest one works for 24 hours; more can be sent after midnight UTC.")},
 	engine.OutcomeNetworkFull: {
 		workspace: NewFault(429, "signup_rate_limited",
-			"The unclaimed workspaces that were made from this network, or what is left of those "+
-				"that were removed, take as much room as they may. Nothing was made. Let a person "+
-				"claim one, or ask the operator.").Retry(RetryOperator),
+			"The unclaimed workspaces made from this network, with the remains of removed ones, have "+
+				"reached the limit of one network. Nothing was made. Let a person claim one, or ask "+
+				"the operator.").Retry(RetryOperator),
 		page: NewFault(429, "signup_rate_limited",
 			"You are not signed in, and no workspace was made for you: the unclaimed workspaces made "+
 				"from this network, with the remains of removed ones, have reached the limit of one "+

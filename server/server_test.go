@@ -128,8 +128,8 @@ func TestAnswersAreAppended(t *testing.T) {
 	require.Equal(t, `{"a":"x","b":[{"c":false,"d":0},"e"],"f":{"g":0.000000000001}}`, string(j))
 }
 
-// TestEveryOutcomeHasAnAnswer: a row of outcome.go has what each API says whose machine comes to the
-// outcome, for every outcome but those that no caller sees.
+// TestEveryOutcomeHasAnAnswer: for every outcome but those that no caller sees, a row of outcome.go
+// has what each API says whose machine comes to it.
 func TestEveryOutcomeHasAnAnswer(t *testing.T) {
 	unseen := []engine.Outcome{
 		engine.OutcomeNone, engine.OutcomeDone, engine.OutcomeLimitReached, engine.OutcomeUnpriced,
@@ -191,7 +191,7 @@ func TestEveryOutcomeHasAnAnswer(t *testing.T) {
 	}
 }
 
-// each calls do for what matches in the files of a pattern that are no tests.
+// each calls do for what matches in the files of a pattern, without tests.
 func each(t *testing.T, pattern, expression string, do func(groups []string)) {
 	t.Helper()
 	paths, err := filepath.Glob(pattern)

@@ -75,8 +75,8 @@ func (s statement) apply(t *testing.T, folder string) {
 // TestAFieldTakesThreeStatements carries out CONTRIBUTING's example in a copy of the tree: what it
 // states by hand and what is generated from it bring the field into the API's requests, answers and
 // document, the client, the command line and the console. What it reaches of the server is
-// type-checked. With -build, tests of these packages prove what it does, which takes minutes. They are
-// built over this tree, so that what is the same is not built again.
+// type-checked. With -build, tests of these packages prove what it does, which takes minutes. They
+// are built over this tree, so that what is the same is not built again.
 func TestAFieldTakesThreeStatements(t *testing.T) {
 	statements := example(t)
 	folder := t.TempDir()
@@ -157,8 +157,8 @@ func TestAFieldTakesThreeStatements(t *testing.T) {
 	require.Equal(t, 3, bytes.Count(out, []byte("--- PASS: TestPurchaseOrder")), "%s", out)
 }
 
-// typeCheck is the half of a compiler that finds mistakes. It checks the packages of the server in which
-// a file is replaced, and those that import them; the others are imported as they are compiled.
+// typeCheck is the half of a compiler that finds mistakes. It checks the packages of the server in
+// which a file is replaced, and those that import them; the others are imported as they are compiled.
 func typeCheck(t *testing.T, replaced map[string]string) {
 	t.Helper()
 	command := exec.Command("go", "list", "-deps", "-export",
@@ -182,7 +182,9 @@ func typeCheck(t *testing.T, replaced map[string]string) {
 			require.NoError(t, err)
 		}
 		exported[p.ImportPath] = p.Export
-		reached := slices.ContainsFunc(p.Imports, func(path string) bool { return im.checked[path] != nil })
+		reached := slices.ContainsFunc(p.Imports, func(path string) bool {
+			return im.checked[path] != nil
+		})
 		paths := make([]string, 0, len(p.GoFiles))
 		for _, name := range p.GoFiles {
 			path := filepath.Join(p.Dir, name)

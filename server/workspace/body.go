@@ -192,7 +192,8 @@ func checkText(text string, least, most int) (wrong form.Mistake, ok bool) {
 	return form.CheckText(breaks.Replace(text), least, most)
 }
 
-// checkVisible is checkText for a text that people read: one that must not be empty must not be blank.
+// checkVisible is checkText for a text that people read: one that must not be empty must not be
+// blank.
 func checkVisible(text string, least, most int) (wrong form.Mistake, ok bool) {
 	if wrong, ok = checkText(text, least, most); ok && least > 0 && !visible(text) {
 		return form.Blank, false

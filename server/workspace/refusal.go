@@ -40,8 +40,8 @@ var requestErrors = []*server.Fault{
 		"Payment is not configured on this deployment. Nothing was charged.").Retry(server.RetryOperator),
 }
 
-// errorTable is the document's table of errors, by code. What a code says by itself is what the first
-// outcome that has it says.
+// errorTable is the document's table of errors, by code. What a code says by itself is what the
+// first outcome that has it says.
 var errorTable = func() map[string]*server.Fault {
 	all := make(map[string]*server.Fault)
 	add := func(f *server.Fault) {

@@ -118,8 +118,8 @@ func (m *Members) startLocal(x *server.Exchange) *server.Fault {
 	case engine.OutcomeDone:
 		return m.answerLocal(x, c.ID, 201)
 	case engine.OutcomeRunLimit:
-		return m.retry(no("run_limit_reached"), r.Value).Saying("The runs that this version of the local " +
-			"tool may report today are used. Upgrade it: later versions report no runs here, and have " +
+		return m.retry(no("run_limit_reached"), r.Value).Saying("The runs that this version of the " +
+			"local tool may report today are used. Upgrade it: later versions report no runs here, and have " +
 			"no such limit.")
 	default:
 		return m.refusal(r)
