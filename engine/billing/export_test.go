@@ -17,9 +17,6 @@ import (
 	"tollgate/engine/wire"
 )
 
-// MaxGraceDays is the bound of grace periods.
-const MaxGraceDays = maxGraceDays
-
 // changeSubscription changes a subscription in memory.
 func changeSubscription(b *book.Subscriptions, row uint32, change func(*book.Subscription)) {
 	whole := b.Whole(row)
