@@ -231,9 +231,12 @@ vet: ## go vet and staticcheck
 	$(STATICCHECK) ./...
 	set -e; for module in $(NESTED); do cd "$(CURDIR)/$$module"; go vet ./...; $(STATICCHECK) ./...; done
 
+# The commit before the first one of the remodelling.
+SINCE ?= 70daaf81
+
 .PHONY: counts
-counts: ## print the size of packages and types, and the arrows between files
-	go test -count=1 ./cmd -run 'TestCounts$$' -v
+counts: ## print the size of packages and types, the arrows between files, and what was taken away
+	go test -count=1 ./cmd -run 'Test(Counts|TakenAway)$$' -v -args -since=$(SINCE)
 
 .PHONY: unit
 unit: ## unit tests, but for those that race and programs run
