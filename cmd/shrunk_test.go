@@ -16,14 +16,14 @@ import (
 var since = flag.String("since", "", "count what commits since this one took away")
 
 // TestTakenAway prints by how many lines the commits since that of the flag made the server's code
-// shorter (make counts). Tests and generated code do not count, nor does a file that moved between the
-// server and what is not of it.
+// shorter (make counts). Tests and generated code do not count, nor does a file that moved between
+// the server and what is not of it.
 func TestTakenAway(t *testing.T) {
 	if *since == "" {
 		return
 	}
-	command := exec.Command("git", "log", "--no-merges", "--numstat", "-z", "-M", "--format=%x01%h %s",
-		*since+"..", "--", "*.go")
+	command := exec.Command("git", "log", "--no-merges", "--numstat", "-z", "-M",
+		"--format=%x01%h %s", *since+"..", "--", "*.go")
 	command.Dir = root
 	out, err := command.Output()
 	require.NoError(t, err)

@@ -158,7 +158,7 @@ func TestAFieldTakesThreeStatements(t *testing.T) {
 }
 
 // typeCheck is the half of a compiler that finds mistakes. It checks the packages of the server in
-// which a file is replaced, and those that import them; the others are imported as they are compiled.
+// which a file is replaced, and those that import them; the others are imported as compiled.
 func typeCheck(t *testing.T, replaced map[string]string) {
 	t.Helper()
 	command := exec.Command("go", "list", "-deps", "-export",

@@ -43,8 +43,8 @@ func NotAllowed(values ...string) string {
 	return "must be " + strings.Join(values[:last], ", ") + " or " + values[last]
 }
 
-// CheckText says what is wrong with a text that must have least (0 or 1) to limit characters, none a
-// control character: Control, NotUTF8, Empty or TooLong; "" is nothing. A limit of 0 is none.
+// CheckText says what is wrong with a text that must have least (0 or 1) to limit characters, none
+// a control character: Control, NotUTF8, Empty or TooLong; "" is nothing. A limit of 0 is none.
 func CheckText[T string | []byte](text T, least, limit int) (wrong string) {
 	count := 0
 	for i := 0; i < len(text); count++ {

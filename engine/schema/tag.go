@@ -1,6 +1,6 @@
 // Package schema defines the struct tags that state a noun or a request once. cmd/generate reads
-// them and writes what would otherwise be stated again by hand. It also words what can be wrong with
-// a field, for all that read one.
+// them and writes what would otherwise be stated again by hand. It also words what can be wrong
+// with a field, for all that read one.
 package schema
 
 import (
