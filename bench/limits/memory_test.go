@@ -108,8 +108,8 @@ func (s *shelf) add(k *kept) {
 	s.expiring = append(s.expiring, at)
 }
 
-// BenchmarkReservationMemoryFloor is to be set beside BenchmarkReservationMemory of engine/billing:
-// bytes of a reservation of one feature with its item.
+// BenchmarkReservationMemoryFloor is to be compared with BenchmarkReservationMemory of
+// engine/billing: bytes of a reservation of one feature with its item.
 func BenchmarkReservationMemoryFloor(b *testing.B) {
 	const many = 200_000
 	random := func(to []byte) {

@@ -283,7 +283,7 @@ BenchmarkFindKey/miss-2	1	190.4 ns/op	1.18 B/key	29.2 disk-B/key	0.03 reads/op
 BenchmarkReservation/event	100	610 ns/op	600 cpu-ns/op
 BenchmarkReservation/reserve	100	700 ns/op	720 cpu-ns/op
 BenchmarkReservation/settle	100	800 ns/op	790 cpu-ns/op
-BenchmarkReservationMemory-2	1	0 ns/op	210.2 open-B/hold	33 open-B/item	190 closed-B/hold	32.8 closed-B/item
+BenchmarkReservationMemory-2	1	210 open-B/hold	33 open-B/item	190 closed-B/hold	33 closed-B/item
 BenchmarkApplyBudgetedUsage/levels=0	100	500 ns/op	500 cpu-ns/event
 BenchmarkApplyBudgetedUsage/levels=5	100	760 ns/op	750 cpu-ns/event
 BenchmarkCheckWithBudget/units=1	100	420.5 ns/op	0 B/op	1 allocs/op

@@ -128,8 +128,8 @@ func (s *spender) inspect(ctx context.Context, node string, client *api.Client) 
 	return nil
 }
 
-// inspectReservations lists a customer's reservations: each that was acknowledged is there once, and
-// none that was refused.
+// inspectReservations lists a customer's reservations: each that was acknowledged is there once,
+// and none that was refused.
 func (s *spender) inspectReservations(
 	ctx context.Context, node string, client *api.Client, w *wallet, sums *heldSums,
 ) (listed map[*reservation]*api.Reservation, err error) {

@@ -328,7 +328,8 @@ func (s *spender) ask(
 	var v api.Reservation
 	switch {
 	case answer.Status == 409 && closing: // it is over
-	case answer.Status == 402 && (act == "extend" || act == "settle" && (r.short || r.wallet.overruns)):
+	case answer.Status == 402 && act == "extend":
+	case answer.Status == 402 && act == "settle" && (r.short || r.wallet.overruns):
 	case answer.Status == 400 && act == "settle" && final &&
 		strings.Contains(string(answer.Body), `"settled_more"`): // a part of more has come meanwhile
 	case answer.Data(&v) != nil:
@@ -351,7 +352,7 @@ func (r *reservation) ends(v *api.Reservation, request *api.Request) {
 	}
 }
 
-// over reports whether nothing changes a reservation any more: settlements may come after an expiry.
+// over reports whether nothing changes a reservation any more. Settlements may follow an expiry.
 func over(v *api.Reservation) bool { return v.State == "settled" || v.State == "released" }
 
 // read asks a node for a reservation.

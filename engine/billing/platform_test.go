@@ -477,8 +477,8 @@ func TestKeyUsesAreNoted(t *testing.T) {
 	d.is(engine.OutcomeKeyUnknown, billing.KindNoteKeyUse, key)
 }
 
-// TestANoteOfUsesCountsOnce: one that is proposed again changes nothing, nor does one behind a later
-// one of its source, also after a restore. The newest sources are known.
+// TestANoteOfUsesCountsOnce: one that is proposed again changes nothing, nor does one behind a
+// later one of its source, also after a restore. The newest sources are known.
 func TestANoteOfUsesCountsOnce(t *testing.T) {
 	d := newDesk(t)
 	key := [32]byte{7}
