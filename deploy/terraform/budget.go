@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"math/big"
 	"net/http"
 
@@ -76,7 +77,7 @@ func (*budget) Schema(_ context.Context, _ resource.SchemaRequest, to *resource.
 				Optional: true,
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 					"of":        schema.StringAttribute{Required: true, Description: "units or price."},
-					"feature":   text("The key of the feature whose usage counts; left out: of all."),
+					"feature":   text("The key of the feature whose usage counts, of units always; left out: of all."),
 					"currency":  text("That of a price; USD where it is left out."),
 					"limit":     schema.StringAttribute{Required: true, Description: "A decimal."},
 					"window":    schema.StringAttribute{Required: true},
@@ -183,7 +184,11 @@ func (b *budget) Create(
 	request.Expects = "none"
 	v, err := client.PutBudget(ctx, s.Key.ValueString(), request)
 	if err != nil {
-		refused(&to.Diagnostics, "The budget was not created; import it if it exists", err)
+		title := "The budget was not created"
+		if fault := new(api.Error); errors.As(err, &fault) && fault.Status == http.StatusConflict {
+			title += "; import it if it exists"
+		}
+		refused(&to.Diagnostics, title, err)
 		return
 	}
 	s.take(&v)

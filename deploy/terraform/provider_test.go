@@ -216,6 +216,12 @@ func TestABudgetIsKept(t *testing.T) {
 
 	_, say := c.try(kind, nil, config)
 	require.Contains(t, say, "import it if it exists")
+	_, say = c.try(kind, nil, block{
+		"key": "tf-wrong", "name": "X",
+		"limits": []any{block{"of": "units", "limit": "1", "window": "day"}},
+	})
+	require.Contains(t, say, "featureKey is required of a limit of units")
+	require.NotContains(t, say, "import it")
 	_, replaces, _, say := c.plan(kind, state, block{"key": "tf-other", "name": "Team"})
 	require.Empty(t, say)
 	require.True(t, replaces)
