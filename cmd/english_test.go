@@ -170,7 +170,8 @@ func TestTextsArePlainEnglish(t *testing.T) {
 	}
 	var offenders []string
 	for _, path := range strings.Fields(string(list)) {
-		if path == "cmd/english_test.go" || strings.Contains(path, "/testdata/") {
+		if path == "cmd/english_test.go" || strings.Contains(path, "/testdata/") ||
+			strings.HasPrefix(path, "docs/api/") { // made of other texts, and of what tests are answered
 			continue
 		}
 		text, err := os.ReadFile(path)
