@@ -202,7 +202,7 @@ func (d *floorDesk) serve(r *floorRequest, route int) int {
 	if route == floorCheck {
 		path := r.ctx.Request.Header.RequestURI()[len(checkPath):]
 		name, feature, _ := bytes.Cut(path, []byte("/"))
-		if bytes.IndexByte(feature, '/') >= 0 || bytes.IndexAny(path, "%?#") >= 0 {
+		if bytes.IndexByte(feature, '/') >= 0 || bytes.ContainsAny(path, "%?#") {
 			return fasthttp.StatusNotFound
 		}
 		return d.decide(r, name, feature, d.check)

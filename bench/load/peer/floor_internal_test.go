@@ -32,7 +32,8 @@ func TestTheFloorRefusesWhatIsNoEvent(t *testing.T) {
 		`"k"`: `""`, `"e"`: "\"\x01\"", `"f"`: `"\u0041"`, `"c"`: "\"\xff\"", "2.5": "-1",
 		"usageUnits": "units", `"featureKey":`: `"featureKey"`, `"customerReferenceId"`: `"eventName"`,
 		"T17": "T24", "2026-11-21": "2026-02-29", ".25Z": ".25", "17:00:00.25": "17:00:00.",
-		`"eventName":"e",`: "", "}": "", `"eventName"`: `eventName`, "2.5}": "2.5,}",
+		`"eventName":"e",`: "", "5}": "5", `"eventName"`: `eventName`, "2.5}": "2.5,}",
+		"}": `,"flowId":"a","flowId":"a"}`, `"usageUnits":`: `"costAmount":1e99,"usageUnits":`,
 	} {
 		changed := strings.Replace(usageForTest, was, is, 1)
 		require.NotEqual(t, usageForTest, changed)

@@ -141,6 +141,16 @@ func countOnce(t *testing.T, target load.Target) {
 	}
 }
 
+// TestTheFloorAsksForItsKey: and for a body that is JSON.
+func TestTheFloorAsksForItsKey(t *testing.T) {
+	target, _ := started(t, "floor")
+	for key, want := range map[string]int{target.Key: 400, target.Key[:20]: 401, "": 401} {
+		target.Key = key
+		status, _ := send(t, target, "POST", "/events", "{}")
+		require.Equal(t, want, status)
+	}
+}
+
 // keepLimits: a customer of a plan with a hard limit.
 func keepLimits(t *testing.T, target load.Target) {
 	t.Helper()
