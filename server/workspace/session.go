@@ -99,14 +99,6 @@ func (m *Members) chooseWorkspace(x *server.Exchange) *server.Fault {
 	return m.getSession(x)
 }
 
-// CheckLabel says what is wrong with the name of a workspace; nil is nothing.
-func CheckLabel(label string) *server.Fault {
-	if wrong, ok := checkVisible(label, 1, maxLabel); !ok {
-		return wrongField(wrong.Of("label"))
-	}
-	return nil
-}
-
 func (m *Members) openWorkspace(x *server.Exchange) *server.Fault {
 	b := open(x, false)
 	c := &state.OpenWorkspace{
