@@ -96,7 +96,7 @@ func (t *transport) inspect(rpc *raft.RPC) bool {
 
 // bind records the promise of a leader's request. A later request shortens no promise.
 func (t *transport) bind(said []byte) {
-	t.bond.lasts = parseBond(said, t.lease.longest)
+	t.bond.lasts = parseBond(said, t.lease.maxPromise)
 	t.bond.until = max(t.bond.until, monotonic()+int64(t.bond.lasts))
 }
 
@@ -233,7 +233,7 @@ func (t *transport) awaitSettled() {
 		return
 	}
 	if t.heldUntil.IsZero() {
-		t.heldUntil = time.Now().Add(t.lease.longest)
+		t.heldUntil = time.Now().Add(t.lease.maxPromise)
 	}
 	for time.Now().Before(t.heldUntil) && !t.settled() {
 		select {

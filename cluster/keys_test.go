@@ -106,11 +106,11 @@ func (c *nodes) knows(id string, keys ...int) {
 }
 
 // demoted waits until keys have left memory everywhere, and all nodes are ready.
-func (c *nodes) demoted(least uint64) {
+func (c *nodes) demoted(minimum uint64) {
 	c.t.Helper()
 	c.eventually("keys leave memory", func() bool {
 		for id, n := range c.node {
-			if n != nil && (c.machine(id).KeySpan().Memory < least || !n.Status().Ready) {
+			if n != nil && (c.machine(id).KeySpan().Memory < minimum || !n.Status().Ready) {
 				return false
 			}
 		}

@@ -69,10 +69,10 @@ type lease struct {
 	// promise is for how long a follower votes for no other node after a request of this leader.
 	// window is 0.9 of that.
 	promise, window time.Duration
-	// longest is the longest promise that a request may ask for, and what one binds for that names
+	// maxPromise is the longest promise that a request may ask for, and what one binds for that names
 	// none: a heartbeat timeout.
-	longest time.Duration
-	self    raft.ServerID
+	maxPromise time.Duration
+	self       raft.ServerID
 	// voters are the voters of the latest and of the committed configuration.
 	voters func() [2][]raft.ServerID
 	onHeld func(bool)
@@ -95,13 +95,13 @@ type lease struct {
 func newLease(heartbeat time.Duration, self string, onHeld func(bool)) *lease {
 	promise := heartbeat / 10 * promiseTenths
 	return &lease{
-		promise: promise,
-		window:  promise / 10 * leaseTenths,
-		longest: heartbeat,
-		self:    raft.ServerID(self),
-		voters:  func() [2][]raft.ServerID { return [2][]raft.ServerID{} },
-		onHeld:  onHeld,
-		acks:    make(map[raft.ServerID]instant),
+		promise:    promise,
+		window:     promise / 10 * leaseTenths,
+		maxPromise: heartbeat,
+		self:       raft.ServerID(self),
+		voters:     func() [2][]raft.ServerID { return [2][]raft.ServerID{} },
+		onHeld:     onHeld,
+		acks:       make(map[raft.ServerID]instant),
 	}
 }
 
@@ -331,8 +331,8 @@ type bond struct {
 	asked chan chan bool
 }
 
-func newBond(longest time.Duration) *bond {
-	return &bond{until: monotonic() + int64(longest), lasts: longest, asked: make(chan chan bool)}
+func newBond(maximum time.Duration) *bond {
+	return &bond{until: monotonic() + int64(maximum), lasts: maximum, asked: make(chan chan bool)}
 }
 
 // bondMark begins what a request says of the promise that it asks for, in Leader: raft reads the
@@ -352,13 +352,13 @@ func appendBond(promise time.Duration) []byte {
 
 // parseBond is the promise that a request asks for. One that does not arrive whole is taken as the
 // longest: a lease may rest on it.
-func parseBond(said []byte, longest time.Duration) time.Duration {
+func parseBond(said []byte, maximum time.Duration) time.Duration {
 	if len(said) < 2 || said[0] != bondMark {
-		return longest
+		return maximum
 	}
 	promise, n := binary.Uvarint(said[1:])
-	if n != len(said)-1 || promise == 0 || promise > uint64(longest) {
-		return longest
+	if n != len(said)-1 || promise == 0 || promise > uint64(maximum) {
+		return maximum
 	}
 	return time.Duration(promise)
 }

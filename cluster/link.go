@@ -173,13 +173,13 @@ type link struct {
 	once    sync.Once
 	wg      sync.WaitGroup
 
-	mu      sync.Mutex
-	wire    *wire
-	next    uint64
-	pending map[uint64]func([]byte, error)
-	heard   int64 // monotonic: the last answer to a clock call, 0 as long as there was none
-	silent  bool  // it did not answer in time, and has not answered since
-	trouble error // why the last attempt to connect failed
+	mu         sync.Mutex
+	wire       *wire
+	next       uint64
+	pending    map[uint64]func([]byte, error)
+	answeredAt int64 // monotonic: the last answer to a clock call, 0 as long as there was none
+	silent     bool  // it did not answer in time, and has not answered since
+	trouble    error // why the last attempt to connect failed
 }
 
 const (
@@ -219,7 +219,7 @@ func (l *link) note(err error) {
 	l.mu.Lock()
 	news := err != nil && (l.trouble == nil || l.trouble.Error() != err.Error())
 	l.trouble = err
-	l.silent = l.silent || err != nil && l.heard != 0
+	l.silent = l.silent || err != nil && l.answeredAt != 0
 	l.mu.Unlock()
 	if news && refuses(err) {
 		l.log.Warn("a node does not speak with this one", "error", err)
@@ -265,7 +265,7 @@ func (l *link) serve(conn net.Conn) (hungUp bool) {
 	})
 	wg.Go(func() { l.keepClock(w) })
 	l.mu.Lock()
-	l.wire, l.heard = w, monotonic()
+	l.wire, l.answeredAt = w, monotonic()
 	back := l.silent
 	l.silent = false
 	l.mu.Unlock()
@@ -321,7 +321,7 @@ func (l *link) keepClock(w *wire) {
 				l.promised(l.peer.ID, reply[8:])
 				l.clocks.learn(l.peer.ID, theirs, time.Since(asked))
 				l.mu.Lock()
-				l.heard = monotonic()
+				l.answeredAt = monotonic()
 				l.mu.Unlock()
 			}
 		})
@@ -344,14 +344,14 @@ func (l *link) keepClock(w *wire) {
 func (l *link) reachable() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.wire != nil && monotonic()-l.heard < int64(silentAfter)
+	return l.wire != nil && monotonic()-l.answeredAt < int64(silentAfter)
 }
 
 // seen is when the peer last answered; false when it never has since this process began.
 func (l *link) seen() (at time.Time, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return time.Now().Add(-time.Duration(monotonic() - l.heard)), l.heard != 0
+	return time.Now().Add(-time.Duration(monotonic() - l.answeredAt)), l.answeredAt != 0
 }
 
 // call sends a request; see peers.

@@ -165,10 +165,10 @@ func (l *memoryLog) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (l *memoryLog) tail(most int) []byte {
+func (l *memoryLog) tail(maximum int) []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.text[max(0, len(l.text)-most):]
+	return l.text[max(0, len(l.text)-maximum):]
 }
 
 func (s *simulation) tune(id string, c *Config) {
@@ -185,8 +185,8 @@ func (s *simulation) tune(id string, c *Config) {
 	}
 }
 
-func (s *simulation) sleep(least, most int) {
-	time.Sleep(time.Duration(least+s.random.IntN(most-least)) * time.Millisecond)
+func (s *simulation) sleep(minimum, maximum int) {
+	time.Sleep(time.Duration(minimum+s.random.IntN(maximum-minimum)) * time.Millisecond)
 }
 
 func (s *simulation) node() string { return three[s.random.IntN(len(three))] }

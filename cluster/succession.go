@@ -81,8 +81,8 @@ func (e *elections) keepSuccession() {
 // succeed looks at the leader's silence, and returns when to look again.
 func (e *elections) succeed(s *succession) (again time.Duration) {
 	term, rank := e.raft.CurrentTerm(), e.electorate.rank()
-	heard := time.Since(e.raft.LastContact())
-	fresh := heard < e.config.HeartbeatTimeout
+	sinceContact := time.Since(e.raft.LastContact())
+	fresh := sinceContact < e.config.HeartbeatTimeout
 	if e.raft.State() != raft.Follower || rank < 0 || term != s.term && !fresh {
 		s.since = time.Now()
 	}
@@ -90,7 +90,7 @@ func (e *elections) succeed(s *succession) (again time.Duration) {
 	if e.outdid.Load() == term {
 		rank = min(rank, 0)
 	}
-	silence, turn := min(heard, time.Since(s.since)), e.tenths(firstTurn+rank*nextTurn)
+	silence, turn := min(sinceContact, time.Since(s.since)), e.tenths(firstTurn+rank*nextTurn)
 	if _, leader := e.raft.LeaderWithID(); fresh && rank >= 0 && e.peers.gone(string(leader)) {
 		return e.replaceLostLeader(silence, e.tenths(promiseTenths+rank*nextTurn))
 	}

@@ -86,7 +86,7 @@ func newTransport(
 	return &transport{
 		rawTransport: inner, lease: l, self: l.self, stands: stands, scanned: func() {},
 		quietUntil: time.Now().Add(quiet), reach: newReach(),
-		bond: newBond(l.longest), binds: appendBond(l.promise),
+		bond: newBond(l.maxPromise), binds: appendBond(l.promise),
 		consumer: make(chan raft.RPC), closing: make(chan struct{}),
 	}
 }

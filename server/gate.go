@@ -57,8 +57,8 @@ func NewGate(requests int, bytes int64, weight func(fair.Flow) int) *Gate {
 // Load is how many requests are being carried out, and how many bytes their bodies have.
 func (g *Gate) Load() (requests, bytes int64) { return g.requests.Used(), g.bytes.Used() }
 
-// Most is how many requests may be carried out at a time, and how many bytes their bodies may have.
-func (g *Gate) Most() (requests, bytes int64) { return g.requests.Most(), g.bytes.Most() }
+// Max is how many requests may be carried out at a time, and how many bytes their bodies may have.
+func (g *Gate) Max() (requests, bytes int64) { return g.requests.Max(), g.bytes.Max() }
 
 // faultBusy is a request beyond the gate.
 var faultBusy = NewFault(503, "overloaded", "The service is overloaded").With(
@@ -126,7 +126,7 @@ func (x *Exchange) awaitTurn(size int) *Fault {
 	}
 	x.flow = x.Flow()
 	// Half of all at most: no body keeps those of other accounts waiting.
-	turns := min((size+turnUnit-1)/turnUnit, max(1, g.turns.places.Most()/2))
+	turns := min((size+turnUnit-1)/turnUnit, max(1, g.turns.places.Max()/2))
 	ok, after := g.turns.await(x.flow, g.weight(x.flow), turns, turnPatience)
 	if !ok {
 		return faultShare.Retry(int((after + time.Second - 1) / time.Second))

@@ -28,14 +28,14 @@ func ParseInstant(text []byte) (ms int64, ok bool) {
 	return (minutes*60+int64(second))*1000 + millis, true
 }
 
-func number(text []byte, least, most int) (n int, ok bool) {
+func number(text []byte, minimum, maximum int) (n int, ok bool) {
 	for _, c := range text {
 		if c < '0' || c > '9' {
 			return 0, false
 		}
 		n = n*10 + int(c-'0')
 	}
-	return n, n >= least && n <= most
+	return n, n >= minimum && n <= maximum
 }
 
 func daysIn(year, month int) int {

@@ -51,11 +51,11 @@ func (x *Exchange) checkQuery() *Fault {
 }
 
 // WholeNumber reads a number of a query: digits alone, without a sign and without zeros before it;
-// false where it is another text or outside of least to most.
-func WholeNumber(text string, least, most uint64) (n uint64, ok bool) {
+// false where it is another text or outside of minimum to maximum.
+func WholeNumber(text string, minimum, maximum uint64) (n uint64, ok bool) {
 	n, err := strconv.ParseUint(text, 10, 64)
 	plain := err == nil && text[0] != '+' && (text[0] != '0' || text == "0")
-	return n, plain && least <= n && n <= most
+	return n, plain && minimum <= n && n <= maximum
 }
 
 // queryNames says which parameters a route takes.

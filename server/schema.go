@@ -58,17 +58,17 @@ func OrNull(s *Schema) *Schema {
 	return &or
 }
 
-// TextSchema is a string of at most longest characters; 0 means no bound.
-func TextSchema(shortest, longest int) *Schema {
-	return &Schema{Type: "string", MinLength: shortest, MaxLength: longest}
+// TextSchema is a string of at most maximum characters; 0 means no bound.
+func TextSchema(minimum, maximum int) *Schema {
+	return &Schema{Type: "string", MinLength: minimum, MaxLength: maximum}
 }
 
 // EnumSchema is a string out of a list.
 func EnumSchema(values ...string) *Schema { return &Schema{Type: "string", Enum: values} }
 
 // IntSchema is a whole number within bounds.
-func IntSchema(least, most int) *Schema {
-	return &Schema{Type: "integer", Minimum: &least, Maximum: &most}
+func IntSchema(minimum, maximum int) *Schema {
+	return &Schema{Type: "integer", Minimum: &minimum, Maximum: &maximum}
 }
 
 // Schemas without parameters.

@@ -209,7 +209,7 @@ func TestNothingAcknowledgedIsLostAtAnyCrash(t *testing.T) {
 				action()
 			}
 		}
-		count := func(name string, most int) int { return rapid.IntRange(1, most).Draw(t, name) }
+		count := func(name string, maximum int) int { return rapid.IntRange(1, maximum).Draw(t, name) }
 		t.Repeat(map[string]func(*rapid.T){
 			"append": up(func() {
 				sizes := rapid.SliceOfN(rapid.IntRange(0, 1500), 1, 8).Draw(t, "sizes")

@@ -99,7 +99,7 @@ func newTab(ctx context.Context, t *testing.T, origins []string) *tab {
 	for _, origin := range origins {
 		b.trusted[origin] = true
 	}
-	require.NoError(t, chromedp.Listen(ctx, b.hear))
+	require.NoError(t, chromedp.Listen(ctx, b.onEvent))
 	b.do(chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
 		on := emulation.SetFocusEmulationEnabledParams{Enabled: true}
 		_, err := cdp.Call(ctx, t, emulation.SetFocusEmulationEnabled, on)
@@ -109,8 +109,8 @@ func newTab(ctx context.Context, t *testing.T, origins []string) *tab {
 	return b
 }
 
-// hear notes what no page may do: ask another origin, write an error, break the policy.
-func (b *tab) hear(event any) {
+// onEvent notes what no page may do: ask another origin, write an error, break the policy.
+func (b *tab) onEvent(event any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch e := event.(type) {

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// mostOfAKeeper is the memory that a keeper may have for itself, in KiB. It has some 4,500.
-const mostOfAKeeper = 8 << 10
+// maxOfAKeeper is the memory that a keeper may have for itself, in KiB. It has some 4,500.
+const maxOfAKeeper = 8 << 10
 
 // TestAKeeperIsSmall: each agent that runs has one, a process of the whole program.
 func TestAKeeperIsSmall(t *testing.T) {
@@ -38,8 +38,8 @@ func TestAKeeperIsSmall(t *testing.T) {
 		own := 0
 		require.Eventually(t, func() bool {
 			own = ownKiB(t, pid)
-			return own <= mostOfAKeeper
-		}, patience, 100*time.Millisecond, "it has more than %d KiB for itself", mostOfAKeeper)
+			return own <= maxOfAKeeper
+		}, patience, 100*time.Millisecond, "it has more than %d KiB for itself", maxOfAKeeper)
 		t.Logf("a keeper has %d KiB for itself", own)
 	}
 }

@@ -26,7 +26,7 @@ func TestNodeThatLagsCatchesUpFromASnapshot(t *testing.T) {
 	d.signal(away, syscall.SIGKILL)
 
 	// Many small entries: some of them stay behind a snapshot whatever their size.
-	const rows, seed, least = 10_000, 3, 500
+	const rows, seed, minimum = 10_000, 3, 500
 	printed, err := d.tollgate("replay", "--generate", strconv.Itoa(rows), "--seed", strconv.Itoa(seed),
 		"--data", string(d.folder), "--batch", "20", "--connections", "2", "--customers", "20")
 	require.NoError(t, err, printed)
@@ -34,7 +34,7 @@ func TestNodeThatLagsCatchesUpFromASnapshot(t *testing.T) {
 	leader := d.leader()
 	require.Eventually(t, func() bool {
 		status, err := d.status(leader)
-		return err == nil && status.Groups[0].SnapshotIndex > least
+		return err == nil && status.Groups[0].SnapshotIndex > minimum
 	}, patience, statusEvery, "the leader takes a snapshot")
 
 	d.restart(away)

@@ -47,8 +47,8 @@ func (g *generator) add(records []engine.Record) {
 }
 
 // drawn calls draw for up to that many records.
-func drawn(t *rapid.T, most int, draw func() engine.Record) (records []engine.Record) {
-	for range rapid.IntRange(0, most).Draw(t, "records") {
+func drawn(t *rapid.T, maximum int, draw func() engine.Record) (records []engine.Record) {
+	for range rapid.IntRange(0, maximum).Draw(t, "records") {
 		records = append(records, draw())
 	}
 	return records

@@ -52,7 +52,7 @@ var workspaceWords = map[string]func(*workspaceScenario, *line) string{
 	"surplus":          (*workspaceScenario).surplus,
 	"retry":            (*workspaceScenario).retry,
 	"returns":          listing("", (*workspaceScenario).returns),
-	"errands":          listing("", (*workspaceScenario).paymentTasks),
+	"payment-tasks":    listing("", (*workspaceScenario).paymentTasks),
 	"purchases":        listing("", (*workspaceScenario).purchases),
 	"billing":          (*workspaceScenario).billing,
 	"grant":            (*workspaceScenario).grant,

@@ -71,8 +71,8 @@ func (inj *injector) makeFaults(ctx context.Context) error {
 }
 
 // between is a random time of that many milliseconds.
-func between(random *rand.Rand, least, most int) time.Duration {
-	return time.Duration(least+random.IntN(most-least)) * time.Millisecond
+func between(random *rand.Rand, minimum, maximum int) time.Duration {
+	return time.Duration(minimum+random.IntN(maximum-minimum)) * time.Millisecond
 }
 
 // victim is the leader the first time, and two times out of three, otherwise any node.

@@ -224,25 +224,25 @@ func (s *spender) spend(ctx context.Context, r *reservation, random *rand.Rand) 
 
 // part is the body of a settlement of some of it: totals that may lie below those of parts before.
 func (r *reservation) part(s *spender, random *rand.Rand) []byte {
-	return r.settlement(s, random, func(k *heldItem, most float64) float64 {
-		return float64(random.IntN(int(most) + 1))
+	return r.settlement(s, random, func(k *heldItem, maximum float64) float64 {
+		return float64(random.IntN(int(maximum) + 1))
 	}, false)
 }
 
 // whole is the body of a settlement for good: of no less than parts have settled, if they came.
 func (r *reservation) whole(s *spender, random *rand.Rand) []byte {
-	return r.settlement(s, random, func(k *heldItem, most float64) float64 {
-		if most <= k.tried {
+	return r.settlement(s, random, func(k *heldItem, maximum float64) float64 {
+		if maximum <= k.tried {
 			return k.tried
 		}
-		return k.tried + float64(random.IntN(int(most-k.tried)+1))
+		return k.tried + float64(random.IntN(int(maximum-k.tried)+1))
 	}, true)
 }
 
 // settlement is the body of one of some items, and notes what it asks for. What may be asked for of
 // an item is what it holds, or a little more where the wallet has overruns.
 func (r *reservation) settlement(
-	s *spender, random *rand.Rand, total func(k *heldItem, most float64) float64, final bool,
+	s *spender, random *rand.Rand, total func(k *heldItem, maximum float64) float64, final bool,
 ) []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()

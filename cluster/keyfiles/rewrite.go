@@ -78,8 +78,8 @@ func (s *Store) end(some ...*run) (err error) {
 //
 // What bounds a file is the numbers that it spans, not the records in it: of those, dropped ones
 // are left out, and a file that took in new keys as fast as it lost old ones would never end or go.
-func (s *Store) mergeable(most uint64) (some []*run) {
-	most = min(max(most, minMerged*uint64(s.opts.BatchKeys)), maxSpan)
+func (s *Store) mergeable(maximum uint64) (some []*run) {
+	maximum = min(max(maximum, minMerged*uint64(s.opts.BatchKeys)), maxSpan)
 	v := s.view.Load()
 	cost, fewer := uint64(0), uint64(0)
 	for i, a := range v.runs {
@@ -87,7 +87,7 @@ func (s *Store) mergeable(most uint64) (some []*run) {
 		for k := i + 1; k < len(v.runs) && k < i+maxMerged; k++ {
 			a, b := v.runs[k-1], v.runs[k]
 			sum += b.records
-			if a.through != b.from || b.through-v.runs[i].from > most ||
+			if a.through != b.from || b.through-v.runs[i].from > maximum ||
 				a.suspect.Load()|b.suspect.Load() != 0 {
 				break
 			}

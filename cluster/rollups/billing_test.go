@@ -63,7 +63,7 @@ func TestBillingIsCounted(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, want, got)
 
-			d := billing.DenialQuery{UsageQuery: q, Most: 1000}
+			d := billing.DenialQuery{UsageQuery: q, Max: 1000}
 			denied, _, err := m.DeniedByCustomer(src, &d)
 			require.NoError(t, err)
 			counted, _, err := m.DeniedByCustomer(counts, &d)

@@ -24,7 +24,7 @@ const (
 	// long a page may stay as it is after something was done to it, longest how long both may take.
 	quiet   = 500 * time.Millisecond
 	unmoved = 3 * time.Second
-	longest = 15 * time.Second
+	maximum = 15 * time.Second
 	tick    = 100 * time.Millisecond
 )
 
@@ -102,7 +102,7 @@ func (b *browser) start(way *url.URL) error {
 	if err := chromedp.Do(b.ctx); err != nil {
 		return err
 	}
-	if err := chromedp.Listen(b.ctx, b.hear(way.User)); err != nil {
+	if err := chromedp.Listen(b.ctx, b.onEvent(way.User)); err != nil {
 		return err
 	}
 	yes := true
@@ -117,9 +117,9 @@ func (b *browser) start(way *url.URL) error {
 	}))
 }
 
-// hear is what is done about events: requests go on, the proxy gets its password, and dialogs,
+// onEvent is what is done about events: requests go on, the proxy gets its password, and dialogs,
 // which hold a page up, are answered: what is told is noted, what is asked is agreed to.
-func (b *browser) hear(user *url.Userinfo) func(any) {
+func (b *browser) onEvent(user *url.Userinfo) func(any) {
 	password, _ := user.Password()
 	return func(event any) {
 		switch e := event.(type) {
@@ -184,7 +184,7 @@ func (b *browser) close() error {
 // visit opens an address, and waits for its page.
 func (b *browser) visit(address string) (*seen, error) {
 	b.traffic.begin()
-	ctx, cancel := context.WithTimeout(b.ctx, longest)
+	ctx, cancel := context.WithTimeout(b.ctx, maximum)
 	defer cancel()
 	failed := ""
 	err := chromedp.Do(ctx, chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
@@ -233,7 +233,7 @@ func (b *browser) settle(before string) (*seen, error) {
 		case <-ticker.C:
 		}
 		waited := time.Since(begun)
-		if waited < longest && !b.traffic.idle(quiet) {
+		if waited < maximum && !b.traffic.idle(quiet) {
 			continue
 		}
 		if b.traffic.refused() {
@@ -243,11 +243,11 @@ func (b *browser) settle(before string) (*seen, error) {
 		switch {
 		case b.ctx.Err() != nil:
 			return nil, b.ctx.Err()
-		case err != nil && waited < longest: // it was left while it was read
+		case err != nil && waited < maximum: // it was left while it was read
 			continue
 		case err != nil:
 			return nil, &stop{"discover", "answer_unusable", "The page cannot be read: it never rests."}
-		case now.digest() != before && now.digest() == last, waited >= longest,
+		case now.digest() != before && now.digest() == last, waited >= maximum,
 			now.digest() == before && waited >= unmoved:
 			return now, nil
 		}

@@ -177,7 +177,7 @@ func (b *browser) press(f *form) (*seen, error) {
 		return nil, errChanged
 	}
 	if found.Click {
-		ctx, cancel := context.WithTimeout(b.ctx, longest)
+		ctx, cancel := context.WithTimeout(b.ctx, maximum)
 		defer cancel()
 		if err = chromedp.Do(ctx, chromedp.MouseClickXY(found.X, found.Y)); err != nil {
 			event("the click was not answered: the page is left, or busy")

@@ -65,14 +65,14 @@ func newShell(t *testing.T) *shell {
 	guarded, err := fetch.New(fetch.Config{})
 	require.NoError(t, err)
 	t.Cleanup(guarded.Close)
-	desk, err := payments.New(payments.Config{
+	service, err := payments.New(payments.Config{
 		Machine: s.Machine, Proposer: s, Reader: s, Fetch: guarded, PublicURL: "http://x.example",
 		SealKey: [32]byte{1},
 	})
 	require.NoError(t, err)
 	clients, err := client.New(client.Config{
 		Machine: s.Machine, Proposer: s, Reader: s, Events: s, NodeID: 1, SpoolDir: t.TempDir(),
-		Payments: desk,
+		Payments: service,
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, clients.Close()) })
@@ -86,7 +86,7 @@ func newShell(t *testing.T) *shell {
 		Links: links, Outbox: hooks, More: workspaceTools(t, s.workspaces).Operator.Routes(),
 		Machine: s.Machine, Proposer: s, Reader: s, Cluster: lone{},
 		Sources:  admin.Sources{Events: s, Counts: s},
-		Payments: desk,
+		Payments: service,
 		Metrics:  admin.NewMetrics(), KeyHash: sha256.Sum256([]byte(key)), SealKey: [32]byte{1},
 		SettleTimeout: time.Nanosecond,
 	})

@@ -86,12 +86,12 @@ func (s *state) creditListsEnd() error {
 // length and are in order: newest transactions, traces, free rows.
 func (s *state) transactionsLinked(pool uint32) bool {
 	p, a := s.Pools.Read(pool), s.Archives.Read(pool)
-	counted := func(first, most uint32, member func(x *credits.Transaction) bool) (n, last uint32) {
+	counted := func(first, maximum uint32, member func(x *credits.Transaction) bool) (n, last uint32) {
 		sequence := uint32(0)
-		for at := first; at != 0 && n <= most; {
+		for at := first; at != 0 && n <= maximum; {
 			x := s.Transactions.Read(at)
 			if x.Pool != pool || !member(x) || x.Kind != 0 && x.Sequence <= sequence {
-				return most + 1, 0
+				return maximum + 1, 0
 			}
 			last, at, sequence = at, x.Next, x.Sequence
 			n++

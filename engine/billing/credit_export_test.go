@@ -189,7 +189,7 @@ var PoolFrauds = map[string]func(*Machine){
 
 // WithPools bounds how many transactions and traces a pool of the machine keeps in memory.
 func WithPools(c Config, newest, traces uint32) Config {
-	c.credits = credits.CreditBounds{MaxNewest: newest, MostTraces: traces}
+	c.credits = credits.CreditBounds{MaxNewest: newest, MaxTraces: traces}
 	return c
 }
 

@@ -51,7 +51,7 @@ func (c *CreateCustomer) apply(t *turn, e *accounts.Environment) engine.Outcome 
 	e.Account.Held.Customers.Add(1)
 	e.Customers.Add(1)
 	row, r := t.Customers.Append()
-	r.UsualCustomer = book.UsualCustomer{ID: c.ID, Env: c.Env, CreatedAt: now}
+	r.HotCustomer = book.HotCustomer{ID: c.ID, Env: c.Env, CreatedAt: now}
 	p := book.Profile{
 		FirstName: c.FirstName, LastName: c.LastName,
 		Email: c.Email, PhoneNumber: c.PhoneNumber, Address: c.Address,
@@ -87,7 +87,7 @@ func viewAs(s *state, row uint32, p book.Profile) CustomerView {
 			Email: p.Email, PhoneNumber: p.PhoneNumber,
 			HasPhoneNumber: p.PhoneNumber != "" || p.Blank&CustomerPhoneNumber != 0,
 			HasAddress:     p.Address != "" || p.Blank&CustomerAddress != 0,
-			CreatedAt:      c.CreatedAt, ModifiedAt: s.Customers.RestOf(c).ModifiedAt,
+			CreatedAt:      c.CreatedAt, ModifiedAt: s.Customers.ColdOf(c).ModifiedAt,
 		},
 		Address: p.Address, ArchivedAt: p.ArchivedAt, ErasedAt: p.ErasedAt,
 	}
@@ -356,7 +356,7 @@ func (r *ranker) amount(row uint32) (sum decimal.Decimal) {
 				unpaid = i.NextUnpaid
 			}
 		} else if r.catalog.Version(b.Version).Currency == r.q.Currency {
-			if rest := r.state.Subscriptions.Rest(at); rest.EndedAt == 0 {
+			if cold := r.state.Subscriptions.Cold(at); cold.EndedAt == 0 {
 				sum = sums.Of(sum, r.monthlyOf(b.Version))
 			}
 		}

@@ -193,9 +193,9 @@ func (t *turn) setProfile(row uint32, p *book.Profile, now int64) {
 	lock := t.WriteLock(row)
 	t.Profiles.Write(row).Data = data
 	t.Customers.Write(row).Archived = p.ArchivedAt != 0
-	rest := t.Customers.Rest(row)
-	rest.ModifiedAt = now
-	t.Customers.SetRest(row, rest)
+	cold := t.Customers.Cold(row)
+	cold.ModifiedAt = now
+	t.Customers.SetCold(row, cold)
 	lock.Unlock()
 	t.profiles.note(row) // and after: one that read the old text may have taken note of the first
 	t.Fold(uint64(row))

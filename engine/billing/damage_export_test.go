@@ -23,21 +23,21 @@ func Damages() map[string]func(m *Machine) {
 	return map[string]func(m *Machine){
 		"customer 1 leads nowhere": with(func(s *state) { s.Customers.Write(1).Env = 99 }),
 		"the subscriptions of customer 1 do not end": with(func(s *state) {
-			rest := s.Customers.Rest(1)
-			rest.Subscriptions++
-			s.Customers.SetRest(1, rest)
+			cold := s.Customers.Cold(1)
+			cold.Subscriptions++
+			s.Customers.SetCold(1, cold)
 		}),
 		"customer 2 has subscription 1 of another": with(func(s *state) {
 			s.Customers.Write(2).FirstSubscription = 1
-			rest := s.Customers.Rest(2)
-			rest.LastSubscription = 1
-			s.Customers.SetRest(2, rest)
+			cold := s.Customers.Cold(2)
+			cold.LastSubscription = 1
+			s.Customers.SetCold(2, cold)
 		}),
 		"the invoices of customer 1 do not end": with(func(s *state) {
 			s.Customers.Write(1).LastInvoice = 1
 		}),
 		"the balances of customer 1": with(func(s *state) {
-			b := s.Customers.Rest(1).FirstBalance
+			b := s.Customers.Cold(1).FirstBalance
 			s.Balances.Write(b).Next = b
 		}),
 		"customer 1 has no profile":     with(func(s *state) { s.Profiles.Write(1).Data = "\xff" }),

@@ -183,7 +183,7 @@ func (s *state) decide(
 	if p.Found() {
 		b := s.Subscriptions.Read(p.Subscription)
 		d.SubscriptionID = b.ID
-		if b.Rest != 0 && s.Subscriptions.Rest(p.Subscription).SuspendedAt != 0 {
+		if b.ColdPart != 0 && s.Subscriptions.Cold(p.Subscription).SuspendedAt != 0 {
 			d.Reason = ReasonSuspended
 		}
 		return p, false

@@ -98,18 +98,18 @@ func Golden() map[string][]byte {
 		}
 		return id
 	}
-	c := book.Customer{UsualCustomer: book.UsualCustomer{
+	c := book.Customer{HotCustomer: book.HotCustomer{
 		Env: 3, FirstSubscription: 4, FirstInvoice: 6, LastInvoice: 7, ExternalLen: 3, ID: id(0x10),
 		CreatedAt: 1769871600000,
-	}, CustomerRest: book.CustomerRest{
+	}, ColdCustomer: book.ColdCustomer{
 		ModifiedAt: 1769871600001, LastSubscription: 5, Subscriptions: 2, FirstBalance: 9,
 	}}
 	copy(c.External[:], "ada")
-	b := book.Subscription{UsualSubscription: book.UsualSubscription{
+	b := book.Subscription{HotSubscription: book.HotSubscription{
 		Customer: 1, Next: 2, Version: 3, FirstCounter: 4,
 		ID: id(0x20), PeriodStart: 7, PeriodEnd: 8, CreatedAt: 9, Period: 11,
 		Counters: 12, GraceDays: 13, Due: 14, Months: 20, FirstSpan: 23, FirstUnpaid: 24, IssueAt: 30,
-	}, SubscriptionRest: book.SubscriptionRest{
+	}, ColdSubscription: book.ColdSubscription{
 		SuspendedAt: 5, EndedAt: -6, Anchor: 10, CancelledAt: 15, AdjustAt: 16, SpanStart: 17,
 		Span: 18, FirstSequence: 19, BaseVersion: 21, FirstBase: 22,
 		FirstChange: 25, LastChange: 26, Pending: 27, Adjustments: 28, Room: 29,

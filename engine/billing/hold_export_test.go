@@ -24,8 +24,8 @@ func ReservationRow(m *Machine, env uint32, id [16]byte) uint32 {
 	return row
 }
 
-// LongestHoldText is how many bytes the longest text of a reservation has.
-func LongestHoldText(m *Machine) (longest int) {
+// MaxHoldText is how many bytes the longest text of a reservation has.
+func MaxHoldText(m *Machine) (longest int) {
 	h := &m.state.Load().holds
 	for row := uint32(1); row <= h.Texts.Len(); row++ {
 		longest = max(longest, len(h.Texts.Get(row)))

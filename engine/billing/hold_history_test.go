@@ -244,8 +244,8 @@ func (h *heldHistory) name(kind string) string {
 	return fmt.Sprint(kind, h.made)
 }
 
-func (h *heldHistory) number(label string, most int64) decimal.Decimal {
-	return decimal.FromInt(rapid.Int64Range(0, most).Draw(h.T, label))
+func (h *heldHistory) number(label string, maximum int64) decimal.Decimal {
+	return decimal.FromInt(rapid.Int64Range(0, maximum).Draw(h.T, label))
 }
 
 // own is the key of a customer's own budget; empty: it has none.

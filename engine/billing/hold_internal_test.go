@@ -78,7 +78,7 @@ func TestHintsFollowTheOldestSubscription(t *testing.T) {
 	}
 	held()
 	c.FirstSubscription = s.Subscriptions.Append(&book.Subscription{
-		UsualSubscription: book.UsualSubscription{Customer: row},
+		HotSubscription: book.HotSubscription{Customer: row},
 	})
 	s.Hint(row)
 	require.Equal(t, uint64(c.FirstSubscription)<<32, noted())
@@ -88,7 +88,7 @@ func TestHintsFollowTheOldestSubscription(t *testing.T) {
 		s.Counters.Rows.Append()
 	}
 	s.Subscriptions.Write(c.FirstSubscription, &book.Subscription{
-		UsualSubscription: book.UsualSubscription{Customer: row, FirstCounter: 7},
+		HotSubscription: book.HotSubscription{Customer: row, FirstCounter: 7},
 	})
 	s.Hint(row)
 	require.Equal(t, uint64(c.FirstSubscription)<<32|7, noted())

@@ -200,8 +200,8 @@ type DueQuery struct {
 	// After is the place of the last invoice of the page before; the zero place begins.
 	After DuePlace
 	Limit int
-	// Most bounds how many invoices of the status are sorted, Scan the rows of all environments.
-	Most, Scan int
+	// Max bounds how many invoices of the status are sorted, Scan the rows of all environments.
+	Max, Scan int
 }
 
 // DuePlace is an invoice's place among those sorted by when they are due.
@@ -226,7 +226,7 @@ func (m *customerReader) InvoicesByDue(q *DueQuery) (list []book.InvoiceView, mo
 	var sorted []found
 	count, row := 0, uint32(s.whole.invoices.Load())
 	for scan := q.Scan; row > 0; row, scan = row-1, scan-1 {
-		if scan <= 0 || count > q.Most {
+		if scan <= 0 || count > q.Max {
 			return nil, false, false
 		}
 		owner := s.Invoices.Owner(row)
@@ -245,7 +245,7 @@ func (m *customerReader) InvoicesByDue(q *DueQuery) (list []book.InvoiceView, mo
 			}
 		}
 	}
-	if count > q.Most {
+	if count > q.Max {
 		return nil, false, false
 	}
 	slices.SortFunc(sorted, func(a, b found) int { return a.compare(b.DuePlace) })

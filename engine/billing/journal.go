@@ -40,7 +40,7 @@ func limitValues(l *accounts.Limits) [len(limitNames)]uint64 {
 	return [...]uint64{
 		uint64(l.KeyRetentionMS), uint64(l.WindowMS), uint64(l.AuditRetentionMS), l.MaxKeys,
 		l.MemoryKeys(), b.Customers, b.Keys, b.Catalog, b.Endpoints, customer, environment,
-		uint64(l.LongestHold()), l.Reservations(),
+		uint64(l.MaxHold()), l.Reservations(),
 	}
 }
 

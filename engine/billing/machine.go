@@ -204,7 +204,7 @@ func (m *Machine) Apply(index uint64, entry []byte, out *engine.Applied) error {
 			outcome = r.Op.Apply(&t)
 		}
 		t.BillAbove()
-		t.TellPools()
+		t.EmitPools()
 		t.Conclude(outcome, out)
 	}
 	m.journalFacts(index, uint32(len(records)))
@@ -232,10 +232,10 @@ func behind[T any, P interface {
 // turn returns a turn over a state, with the state of each layer.
 func (m *Machine) turn(begun machine.Turn, s *state) (t turn) {
 	t.Turn, t.state, t.m = begun, s, m
-	t.Tx.S, t.Keeper.S, t.Teller.S, t.Burner.S, t.Runner.S =
+	t.Tx.S, t.Keeper.S, t.Emitter.S, t.Burner.S, t.Runner.S =
 		&s.Directory, &s.Book, &s.Book, &s.Vault, &s.Projector
 	t.Entry, t.Moves = &m.scratch.entry, &m.scratch.moves
-	t.Teller.Outbox, t.Bounds = &s.outbox, m.config.credits
+	t.Emitter.Outbox, t.Bounds = &s.outbox, m.config.credits
 	return t
 }
 

@@ -258,7 +258,7 @@ func (t *turn) queueOverpaid(e *accounts.Environment, c *RecordPayment, result b
 		v := t.Invoices.Read(row)
 		m.SubscriptionID = t.Subscriptions.Read(v.Subscription).ID
 		m.OfInvoice(&v, e.Catalog.Load().Version(v.Version).Currency)
-		t.Tell(e, v.Customer, &m)
+		t.Emit(e, v.Customer, &m)
 		return
 	}
 	l := t.OpenProjection(t.PendingWith(c.Env, &c.InvoiceID))
@@ -269,7 +269,7 @@ func (t *turn) queueOverpaid(e *accounts.Environment, c *RecordPayment, result b
 			m.InvoiceType, m.Status = v.Type, v.Status
 			m.Amount, m.Currency = v.Amount, v.Currency
 			m.PeriodStart, m.PeriodEnd = v.PeriodStart, v.PeriodEnd
-			t.Tell(e, l.Sub.Customer, &m)
+			t.Emit(e, l.Sub.Customer, &m)
 		}
 	}
 }

@@ -95,7 +95,7 @@ func (c *RecordUsage) invoiceSubscription(t *turn, customer uint32) (
 // within finds a feature in the one subscription that an event names. If that did not have it when
 // the event occurred, only the subscription is known: recorded, unpriced.
 func (s *state) within(c *catalogs.Catalog, row, feature uint32, occurredAt int64) book.Place {
-	if u := s.Subscriptions.Read(row); u.Rest == 0 && occurredAt >= u.PeriodStart { // as most are
+	if u := s.Subscriptions.Read(row); u.ColdPart == 0 && occurredAt >= u.PeriodStart { // as most are
 		at, ok := book.PlaceIn(
 			c, feature, book.Place{Subscription: row, Counter: u.FirstCounter}, u.Version)
 		if !ok {
@@ -169,10 +169,10 @@ func (s *state) pick(
 			return book.Place{}, true, false
 		}
 		life, spanStart := book.LifeActive, b.PeriodStart
-		if b.Rest != 0 {
-			rest := s.Subscriptions.Rest(row)
-			life, spanStart = rest.Life(), rest.SpanStart
-			ended = ended || rest.EndedAt > occurredAt
+		if b.ColdPart != 0 {
+			cold := s.Subscriptions.Cold(row)
+			life, spanStart = cold.Life(), cold.SpanStart
+			ended = ended || cold.EndedAt > occurredAt
 		}
 		switch {
 		case life == book.LifeEnded:

@@ -77,7 +77,7 @@ type TroubledPool struct {
 
 // PoolsInTrouble counts an environment's pools that need attention, and lists so many of the newest
 // at most; it looks at no more than scan pools for them.
-func (m *customerReader) PoolsInTrouble(env uint32, most, scan int) (v PoolTrouble) {
+func (m *customerReader) PoolsInTrouble(env uint32, maximum, scan int) (v PoolTrouble) {
 	s := m.state.Load()
 	e := s.Environment(env)
 	if e == nil {
@@ -87,7 +87,7 @@ func (m *customerReader) PoolsInTrouble(env uint32, most, scan int) (v PoolTroub
 	if v.Depleted+v.Failed == 0 {
 		return v
 	}
-	for row := s.whole.pools.Load(); row > 0 && scan > 0 && len(v.Newest) < most; row-- {
+	for row := s.whole.pools.Load(); row > 0 && scan > 0 && len(v.Newest) < maximum; row-- {
 		scan--
 		p := s.Pools.Read(row)
 		if s.Customers.Read(p.Customer).Env != env {

@@ -36,7 +36,7 @@ func (m *customerReader) PreviewSubscription(
 	if outcome.Refused() {
 		return view, outcome
 	}
-	b.SubscriptionRest = b.Usual()
+	b.ColdSubscription = b.DefaultCold()
 	l := &lifecycle.Projection{Projector: &s.Projector, Env: e, Catalog: e.Catalog.Load(), Sub: b}
 	l.Credit = s.Credit(row, version.Currency)
 	if left, ok := s.Projections(row, now).Credit[version.Currency]; ok {
@@ -306,7 +306,7 @@ func (p *ClockPreview) add(s *state, customer uint32, to int64) {
 	projections := s.ProjectionsWithin(customer, to, previewedWork)
 	p.Whole = p.Whole && projections.Whole
 	for _, l := range projections.Due {
-		now := s.Subscriptions.Rest(l.Row)
+		now := s.Subscriptions.Cold(l.Row)
 		if l.Sub.SuspendedAt != 0 && now.SuspendedAt == 0 {
 			p.Suspended++
 		}

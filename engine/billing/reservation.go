@@ -190,7 +190,7 @@ func (c *Reserve) Apply(t *turn) engine.Outcome {
 	}
 	a := &t.m.scratch.allotment
 	a.env, a.customer, a.catalog, a.partial = c.Env, customer, e.Catalog.Load(), c.Partial
-	a.now, a.until = now, now+min(c.TTLMS, t.Limits.Load().LongestHold())
+	a.now, a.until = now, now+min(c.TTLMS, t.Limits.Load().MaxHold())
 	a.items, a.rooms, a.charges, a.node = a.items[:0], a.rooms[:0], a.charges[:0], 0
 	a.begun.Rooms = a.begun.Rooms[:0]
 	for i := range c.Items {

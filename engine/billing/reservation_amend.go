@@ -149,7 +149,7 @@ func (c *SettleReservation) markBeyond(
 			t.budgets.AdmitCorrections(h.now, list...) == engine.OutcomeDone {
 			continue
 		}
-		fits := t.mostFitting(decimal.Decimal{}, deltas[i], func(units decimal.Decimal) (bool, int) {
+		fits := t.maxFitting(decimal.Decimal{}, deltas[i], func(units decimal.Decimal) (bool, int) {
 			cost := c.states(t, h, k, i, sums.Of(k.units, units), totals)
 			outcome, work := h.amendEvent(t, k, units, cost, true), 1
 			if k.projection != nil {

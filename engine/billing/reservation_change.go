@@ -59,7 +59,7 @@ func (c *ExtendReservation) apply(t *turn) engine.Outcome {
 	}
 	before := h.hold.ExpiresAt
 	if c.TTLMS > 0 {
-		last := h.hold.CreatedAt + t.Limits.Load().LongestHold()
+		last := h.hold.CreatedAt + t.Limits.Load().MaxHold()
 		h.hold.ExpiresAt = max(before, min(h.now+c.TTLMS, last))
 	}
 	h.rehold, h.until = h.hold.ExpiresAt != before, before

@@ -87,7 +87,7 @@ func (h *settling) markBeyond(
 		}
 		fits := h.items[p.item].Held()
 		if o == engine.OutcomeBudgetExceeded {
-			fits = t.mostFitting(fits, p.delta, func(units decimal.Decimal) (fit bool, work int) {
+			fits = t.maxFitting(fits, p.delta, func(units decimal.Decimal) (fit bool, work int) {
 				u, outcome := p.less(units).try(t, h, occurredAt)
 				if work = 1; u.late != nil {
 					work += u.late.Weight()
@@ -115,9 +115,9 @@ func (p *part) less(units decimal.Decimal) *part {
 	return &q
 }
 
-// mostFitting is the most units from fits, which fit, up to others, which do not; whole ones where
+// maxFitting is the most units from fits, which fit, up to others, which do not; whole ones where
 // both are. Its work is bounded: it may be less, and is never more.
-func (t *turn) mostFitting(
+func (t *turn) maxFitting(
 	fits, not decimal.Decimal, try func(units decimal.Decimal) (fit bool, work int),
 ) decimal.Decimal {
 	step := decimal.FromBits(0, 1)

@@ -68,8 +68,8 @@ func TestWhatFitsBudgetsIsGranted(t *testing.T) {
 // most units that one of all or nothing would be, of all whole numbers.
 func TestTheMostThatFitsIsGranted(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		number := func(label string, most int64) decimal.Decimal {
-			return decimal.FromInt(rapid.Int64Range(1, most).Draw(rt, label))
+		number := func(label string, maximum int64) decimal.Decimal {
+			return decimal.FromInt(rapid.Int64Range(1, maximum).Draw(rt, label))
 		}
 		m := billing.New(billing.Config{})
 		s := &budgetSandbox{&heldSandbox{enginetest.NewLog(m, enginetest.Epoch), t, m}}

@@ -318,8 +318,8 @@ func (a *allotment) place(t *turn, feature uint32) (at book.Place, reason Reason
 	if !at.Found() {
 		return at, t.uncarried(customer)
 	}
-	if b := t.Subscriptions.Read(at.Subscription); b.Rest != 0 &&
-		t.Subscriptions.Rest(at.Subscription).SuspendedAt != 0 {
+	if b := t.Subscriptions.Read(at.Subscription); b.ColdPart != 0 &&
+		t.Subscriptions.Cold(at.Subscription).SuspendedAt != 0 {
 		return at, ReasonSuspended
 	}
 	return at, 0

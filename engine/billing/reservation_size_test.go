@@ -46,7 +46,7 @@ func TestTheTextOfAReservationIsBounded(t *testing.T) {
 		}
 		require.Equal(t, engine.OutcomeDone, s.Do(billing.KindSettleReservation, part).Outcome)
 	}
-	longest := billing.LongestHoldText(s.m)
+	longest := billing.MaxHoldText(s.m)
 	require.Greater(t, longest, 12<<10)
 	require.LessOrEqual(t, longest, 16<<10)
 }

@@ -387,7 +387,7 @@ func TestOpenReservationsAreBounded(t *testing.T) {
 // TestNoAccountTakesAllReservations: the last eighth of those that are kept, closed ones included,
 // is for accounts with few, also after a restore; what leaves makes room.
 func TestNoAccountTakesAllReservations(t *testing.T) {
-	const most = 64
+	const maximum = 64
 	s := newHeldSandbox(t)
 	other := uint32(3)
 	doc := enginetest.PrepaidPlan()
@@ -412,28 +412,28 @@ func TestNoAccountTakesAllReservations(t *testing.T) {
 	}
 	fill := func(env uint32) (kept int) {
 		for reserve(env, kept).Outcome == engine.OutcomeDone {
-			require.Less(t, kept, most)
+			require.Less(t, kept, maximum)
 			kept++
 		}
 		return kept
 	}
-	s.Do(billing.KindSetLimits, &billing.SetLimits{MaxReservations: most})
+	s.Do(billing.KindSetLimits, &billing.SetLimits{MaxReservations: maximum})
 	first := s.Stamp
-	require.Equal(t, most-most/8+1, fill(enginetest.Sandbox))
-	r := reserve(enginetest.Sandbox, most)
+	require.Equal(t, maximum-maximum/8+1, fill(enginetest.Sandbox))
+	r := reserve(enginetest.Sandbox, maximum)
 	require.Equal(t, engine.OutcomeReservationsFull.String(), r.Outcome.String())
 	var lacks billing.Shortage
 	require.NoError(t, wire.Decode(r.Value, &lacks))
 	require.Equal(t, "account 57", lacks.Level+" "+lacks.Limit.String())
 	s.m = restored(t, enginetest.Snapshot(t, s.m))
 	s.Machine = s.m
-	require.Equal(t, engine.OutcomeReservationsFull, reserve(enginetest.Sandbox, most).Outcome)
+	require.Equal(t, engine.OutcomeReservationsFull, reserve(enginetest.Sandbox, maximum).Outcome)
 	require.Equal(t, 4, fill(other), "half of what is left")
 	s.Stamp = first + s.m.Limits().KeyRetentionMS + 1
-	for tries := 0; reserve(enginetest.Sandbox, most).Outcome != engine.OutcomeDone; tries++ {
+	for tries := 0; reserve(enginetest.Sandbox, maximum).Outcome != engine.OutcomeDone; tries++ {
 		require.Less(t, tries, 3, "each makes room for others")
 	}
-	require.Equal(t, engine.OutcomeDone, reserve(other, most).Outcome)
+	require.Equal(t, engine.OutcomeDone, reserve(other, maximum).Outcome)
 }
 
 // TestManyHoldsExpireInBoundedEntries: what expires in one instant is spread over entries, none of

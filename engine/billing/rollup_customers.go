@@ -24,7 +24,7 @@ type CustomerUsage struct {
 // range: of its feature by units, of all features, whose units do not add up, by events. It returns
 // so many at most, and how many others there are.
 func (m *journalReader) UsageByCustomer(
-	src rollup.Source, q *UsageQuery, most int,
+	src rollup.Source, q *UsageQuery, maximum int,
 ) (list []CustomerUsage, others int, err error) {
 	s := m.state.Load()
 	sums, err := m.customerSums(src, &rollup.Query{
@@ -34,7 +34,7 @@ func (m *journalReader) UsageByCustomer(
 	if err != nil {
 		return nil, 0, err
 	}
-	ranked, others := rank(most, sums, func(a, b *rollup.Cell) int {
+	ranked, others := rank(maximum, sums, func(a, b *rollup.Cell) int {
 		if q.HasFeature {
 			return cmp.Or(b.Units.Cmp(a.Units), cmp.Compare(a.Owner, b.Owner))
 		}
@@ -64,7 +64,7 @@ type DenialQuery struct {
 	UsageQuery
 	// Reason, if it is not 0, is the only one that counts.
 	Reason Reason
-	Most   int
+	Max    int
 }
 
 // DeniedByCustomer ranks the customers of an environment, and the reasons, by checks that were
@@ -81,7 +81,7 @@ func (m *journalReader) DeniedByCustomer(
 	if err != nil {
 		return nil, 0, err
 	}
-	ranked, others := rank(q.Most, sums, func(a, b *rollup.Cell) int {
+	ranked, others := rank(q.Max, sums, func(a, b *rollup.Cell) int {
 		return cmp.Or(cmp.Compare(b.Events, a.Events), a.Compare(b.Key))
 	})
 	list = []CustomerDenials{}
@@ -151,9 +151,9 @@ func (m *journalReader) customerSums(
 // rank returns the first cells in an order, so many at most, and how many others there are that are
 // not empty.
 func rank(
-	most int, sums map[uint32]cellRows, order func(a, b *rollup.Cell) int,
+	maximum int, sums map[uint32]cellRows, order func(a, b *rollup.Cell) int,
 ) (first []*rollup.Cell, others int) {
-	kept := foremost[*rollup.Cell]{most: most, order: order}
+	kept := foremost[*rollup.Cell]{most: maximum, order: order}
 	for _, item := range slices.Sorted(maps.Keys(sums)) {
 		for _, page := range sums[item] {
 			if page == nil {

@@ -142,7 +142,7 @@ func TestUsageIsRecounted(t *testing.T) {
 					denied += s.Checks
 				}
 			}
-			q := billing.DenialQuery{Most: 1 << 20, UsageQuery: billing.UsageQuery{
+			q := billing.DenialQuery{Max: 1 << 20, UsageQuery: billing.UsageQuery{
 				Env: env, By: billing.ByMonth, From: 0, To: 4 * enginetest.Epoch,
 			}}
 			customers, others, err := m.DeniedByCustomer(src, &q)

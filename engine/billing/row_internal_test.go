@@ -156,7 +156,7 @@ func TestCustomersAreWhatWasWritten(t *testing.T) {
 			want[i].ID, want[i].CreatedAt, want[i].ModifiedAt = [16]byte{byte(i + 1)}, 5, 5
 			row, r := s.Append()
 			require.EqualValues(t, i+1, row)
-			r.UsualCustomer = want[i].UsualCustomer
+			r.HotCustomer = want[i].HotCustomer
 		}
 		for range rapid.IntRange(1, 20).Draw(t, "writes") {
 			i := rapid.IntRange(0, 2).Draw(t, "customer")
@@ -165,10 +165,10 @@ func TestCustomersAreWhatWasWritten(t *testing.T) {
 				c.FirstSubscription = rapid.Uint32().Draw(t, "subscription")
 				s.Write(row).FirstSubscription = c.FirstSubscription
 			}
-			c.CustomerRest = c.Usual()
+			c.ColdCustomer = c.DefaultCold()
 			c.ModifiedAt += odd(t, "modified")
 			c.FirstBalance, c.Subscriptions = uint32(odd(t, "balance")), c.Subscriptions+uint32(odd(t, "more"))
-			s.SetRest(row, c.CustomerRest)
+			s.SetCold(row, c.ColdCustomer)
 			for i := range want {
 				require.Equal(t, want[i], s.Whole(uint32(i+1)))
 			}
@@ -180,12 +180,12 @@ func TestACustomerWithOneSubscriptionNeedsNoPart(t *testing.T) {
 	s := book.OpenCustomers(page.NewStore())
 	row, c := s.Append()
 	c.CreatedAt = 7
-	require.Equal(t, book.CustomerRest{ModifiedAt: 7}, s.Rest(row))
+	require.Equal(t, book.ColdCustomer{ModifiedAt: 7}, s.Cold(row))
 	c.FirstSubscription = 9
-	s.SetRest(row, book.CustomerRest{ModifiedAt: 7, LastSubscription: 9, Subscriptions: 1})
-	require.Zero(t, s.Rests.Bytes())
-	s.SetRest(row, book.CustomerRest{ModifiedAt: 8, LastSubscription: 9, Subscriptions: 1})
-	require.Positive(t, s.Rests.Bytes())
+	s.SetCold(row, book.ColdCustomer{ModifiedAt: 7, LastSubscription: 9, Subscriptions: 1})
+	require.Zero(t, s.ColdParts.Bytes())
+	s.SetCold(row, book.ColdCustomer{ModifiedAt: 8, LastSubscription: 9, Subscriptions: 1})
+	require.Positive(t, s.ColdParts.Bytes())
 }
 
 func TestSubscriptionsAreWhatWasWritten(t *testing.T) {
@@ -194,22 +194,22 @@ func TestSubscriptionsAreWhatWasWritten(t *testing.T) {
 		var want [3]book.Subscription
 		for i := range want {
 			want[i].ID, want[i].CreatedAt, want[i].Counters = [16]byte{byte(i + 1)}, 5, 3
-			want[i].SubscriptionRest = want[i].Usual()
+			want[i].ColdSubscription = want[i].DefaultCold()
 			require.EqualValues(t, i+1, s.Append(&want[i]))
 		}
-		require.Zero(t, s.Rests.Bytes(), "what goes on as usual needs no part")
+		require.Zero(t, s.ColdParts.Bytes(), "what goes on as usual needs no part")
 		for range rapid.IntRange(1, 20).Draw(t, "writes") {
 			i := rapid.IntRange(0, 2).Draw(t, "subscription")
 			b := &want[i]
 			b.PeriodStart, b.Period = rapid.Int64().Draw(t, "start"), rapid.Uint32().Draw(t, "period")
-			b.SubscriptionRest = b.Usual()
+			b.ColdSubscription = b.DefaultCold()
 			b.EndedAt, b.AdjustAt, b.Anchor = odd(t, "ended"), odd(t, "adjust"), b.Anchor+odd(t, "anchor")
 			s.Write(uint32(i+1), b)
 			s.Link(uint32(i+1), 9)
 			b.Next = 9
 			for i := range want {
 				require.Equal(t, want[i], s.Whole(uint32(i+1)))
-				require.Equal(t, want[i].SubscriptionRest, s.Rest(uint32(i+1)))
+				require.Equal(t, want[i].ColdSubscription, s.Cold(uint32(i+1)))
 			}
 		}
 	})

@@ -134,7 +134,7 @@ func void(
 		Kind: credits.FactVoided, At: now, Invoice: credits.InvoiceFact{ID: v.ID},
 	})
 	v.Status = book.InvoiceVoid
-	l.TellInvoice(accounts.WebhookInvoiceVoided, now, v)
+	l.EmitInvoice(accounts.WebhookInvoiceVoided, now, v)
 	l.Close(at)
 	l.Unblock(now)
 	l.Sub.Due = l.NextDue()

@@ -56,13 +56,13 @@ func (s *state) customersConsistent() error {
 		return damaged("tables of different length")
 	}
 	for row, c := range s.Customers.All() {
-		rest := s.Customers.RestOf(c)
+		cold := s.Customers.ColdOf(c)
 		if s.Environment(c.Env) == nil || !s.named(c) ||
-			(c.FirstSubscription == 0) != (rest.LastSubscription == 0) ||
+			(c.FirstSubscription == 0) != (cold.LastSubscription == 0) ||
 			(c.FirstInvoice == 0) != (c.LastInvoice == 0) ||
-			max(c.FirstSubscription, rest.LastSubscription) > subscriptions ||
+			max(c.FirstSubscription, cold.LastSubscription) > subscriptions ||
 			max(c.FirstInvoice, c.LastInvoice) > s.Invoices.Len() ||
-			rest.FirstBalance > s.Balances.Len() {
+			cold.FirstBalance > s.Balances.Len() {
 			return damaged("customer %d leads nowhere", row)
 		}
 	}
@@ -156,7 +156,7 @@ func (s *state) ownedConsistent() error {
 	balances := make(visited, s.Balances.Len()+1)
 	subscriptions, invoices := uint32(0), uint32(0)
 	for row, c := range s.Customers.All() {
-		rest := s.Customers.RestOf(c)
+		cold := s.Customers.ColdOf(c)
 		last, count := uint32(0), uint32(0)
 		for at := c.FirstSubscription; at != 0; at = s.Subscriptions.Read(at).Next {
 			if s.Subscriptions.Read(at).Customer != row {
@@ -164,7 +164,7 @@ func (s *state) ownedConsistent() error {
 			}
 			last, count = at, count+1
 		}
-		if last != rest.LastSubscription || count != rest.Subscriptions {
+		if last != cold.LastSubscription || count != cold.Subscriptions {
 			return damaged("the subscriptions of customer %d do not end", row)
 		}
 		subscriptions += count
@@ -179,7 +179,7 @@ func (s *state) ownedConsistent() error {
 		if last != c.LastInvoice {
 			return damaged("the invoices of customer %d do not end", row)
 		}
-		for at := rest.FirstBalance; at != 0; at = s.Balances.Read(at).Next {
+		for at := cold.FirstBalance; at != 0; at = s.Balances.Read(at).Next {
 			if !balances.meet(at) || s.Balances.Read(at).Customer != row {
 				return damaged("the balances of customer %d", row)
 			}

@@ -64,7 +64,7 @@ func (c *CreateSubscription) apply(t *turn, e *accounts.Environment) engine.Outc
 	}
 
 	b.ID, b.GraceDays = c.ID, uint16(c.GraceDays)
-	b.SubscriptionRest = b.Usual()
+	b.ColdSubscription = b.DefaultCold()
 	details := wire.Encode(nil, &c.SubscriptionDetails)
 	t.Subscriptions.Details.Put(t.Subscriptions.Len()+1, details)
 	t.subscribe(e, &b, c.InvoiceID)
@@ -86,7 +86,7 @@ func subscribable(
 	if p.Document.Status != catalogs.PlanActive {
 		return nil, engine.OutcomePlanInactive
 	}
-	if s.Customers.Rest(customer).Subscriptions >= MaxSubscriptions {
+	if s.Customers.Cold(customer).Subscriptions >= MaxSubscriptions {
 		return nil, engine.OutcomeSubscriptionLimit
 	}
 	return p.Newest(), engine.OutcomeDone
@@ -101,7 +101,7 @@ func begun(
 	if !ok {
 		return b, engine.OutcomeOverflow
 	}
-	b.UsualSubscription = book.UsualSubscription{
+	b.HotSubscription = book.HotSubscription{
 		Customer: customer, Version: version.Number, CreatedAt: now,
 		PeriodStart: first.Start, PeriodEnd: first.End, Months: version.Interval,
 		Counters: uint16(len(version.Features)),
@@ -116,15 +116,15 @@ func (t *turn) subscribe(e *accounts.Environment, b *book.Subscription, invoiceI
 	b.Due = b.PeriodEnd // for queries, until its initial invoice exists
 	b.FirstCounter = lifecycle.AppendRows(t.Counters.Rows, len(version.Features))
 	row := t.Subscriptions.Append(b)
-	c, rest := t.Customers.Write(b.Customer), t.Customers.Rest(b.Customer)
+	c, cold := t.Customers.Write(b.Customer), t.Customers.Cold(b.Customer)
 	if c.FirstSubscription == 0 {
 		c.FirstSubscription = row
 	} else {
-		t.Subscriptions.Link(rest.LastSubscription, row)
+		t.Subscriptions.Link(cold.LastSubscription, row)
 	}
-	rest.LastSubscription = row
-	rest.Subscriptions++
-	t.Customers.SetRest(b.Customer, rest)
+	cold.LastSubscription = row
+	cold.Subscriptions++
+	t.Customers.SetCold(b.Customer, cold)
 	t.Hint(b.Customer)
 	t.CreditsAtPeriodStart(row, b.PeriodStart)
 	lock.Unlock()
@@ -134,7 +134,7 @@ func (t *turn) subscribe(e *accounts.Environment, b *book.Subscription, invoiceI
 	t.Subscribed(b, 1)
 	t.Fold(uint64(row)<<32 | uint64(b.FirstCounter))
 	l := t.OpenProjection(row)
-	l.Tell(accounts.WebhookSubscriptionCreated, b.CreatedAt)
+	l.Emit(accounts.WebhookSubscriptionCreated, b.CreatedAt)
 	t.Spend(2*l.Weight() + 4)
 	l.Initial(invoiceID)
 	t.Commit(l)
@@ -200,9 +200,11 @@ type NewSubscription struct {
 
 // NewestSubscriptions lists so many of an environment's subscriptions at most, the newest first,
 // ended ones too. It looks at no more than scan subscriptions.
-func (m *customerReader) NewestSubscriptions(env uint32, most, scan int) (list []NewSubscription) {
+func (m *customerReader) NewestSubscriptions(env uint32, maximum, scan int) (
+	list []NewSubscription,
+) {
 	s := m.state.Load()
-	for row := s.whole.subscriptions.Load(); row > 0 && scan > 0 && len(list) < most; row-- {
+	for row := s.whole.subscriptions.Load(); row > 0 && scan > 0 && len(list) < maximum; row-- {
 		scan--
 		customer := s.Subscriptions.Read(row).Customer
 		c := s.Customers.Read(customer)

@@ -65,7 +65,7 @@ func (c *RevertCancellation) apply(t *turn) engine.Outcome {
 	}
 
 	l.Sub.CancelMode, l.Sub.CancelledAt = 0, 0
-	l.Tell(accounts.WebhookSubscriptionChanged, now)
+	l.Emit(accounts.WebhookSubscriptionChanged, now)
 	l.Sub.Due = l.NextDue()
 	t.Commit(l)
 	return engine.OutcomeDone
@@ -141,7 +141,7 @@ func (c *CancelPlanChange) apply(t *turn) engine.Outcome {
 	}
 
 	l.DropChange(book.ChangeCancelled)
-	l.Tell(accounts.WebhookSubscriptionChanged, now)
+	l.Emit(accounts.WebhookSubscriptionChanged, now)
 	t.Commit(l)
 	return engine.OutcomeDone
 }

@@ -128,7 +128,7 @@ func TestInvoicesBefore(t *testing.T) {
 	require.Zero(t, next)
 
 	q := billing.DueQuery{
-		Env: enginetest.Sandbox, Status: billing.InvoicePastDue, Limit: 2, Most: 3, Scan: 6,
+		Env: enginetest.Sandbox, Status: billing.InvoicePastDue, Limit: 2, Max: 3, Scan: 6,
 	}
 	oldest, more, whole := m.InvoicesByDue(&q)
 	require.True(t, more && whole)
@@ -137,7 +137,7 @@ func TestInvoicesBefore(t *testing.T) {
 	oldest, more, whole = m.InvoicesByDue(&q)
 	require.True(t, !more && whole)
 	require.Equal(t, late[:1], oldest)
-	for _, few := range []billing.DueQuery{{Most: 2, Scan: 6}, {Most: 3, Scan: 5}} {
+	for _, few := range []billing.DueQuery{{Max: 2, Scan: 6}, {Max: 3, Scan: 5}} {
 		few.Env, few.Status, few.Limit = q.Env, q.Status, q.Limit
 		oldest, more, whole = m.InvoicesByDue(&few)
 		require.False(t, more || whole)

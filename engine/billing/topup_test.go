@@ -136,8 +136,8 @@ func (b *buyer) restore() {
 }
 
 func (b *buyer) step() {
-	number := func(name string, most int64) decimal.Decimal {
-		return decimal.FromInt(rapid.Int64Range(1, most).Draw(b.t, name))
+	number := func(name string, maximum int64) decimal.Decimal {
+		return decimal.FromInt(rapid.Int64Range(1, maximum).Draw(b.t, name))
 	}
 	switch rapid.IntRange(0, 13).Draw(b.t, "step") {
 	case 0, 1, 2:

@@ -196,7 +196,7 @@ func (c *RecordUsage) name() []byte {
 // archived reports whether a place's customer is archived and takes no usage: all its subscriptions
 // have ended.
 func (t *turn) archived(customer uint32, at book.Place) bool {
-	if at.Found() && t.Subscriptions.Read(at.Subscription).Rest == 0 {
+	if at.Found() && t.Subscriptions.Read(at.Subscription).ColdPart == 0 {
 		return false // a usual subscription has not ended
 	}
 	return t.Customers.Read(customer).Archived
@@ -272,10 +272,10 @@ func (u *usage) count(t *turn, c *RecordUsage) engine.Outcome {
 	f, k := u.place.Feature, t.Keeper.S
 	b := k.Subscriptions.Read(u.place.Subscription)
 	span, spanStart := b.Period, b.PeriodStart
-	if b.Rest != 0 {
-		rest := k.Subscriptions.Rest(u.place.Subscription)
-		span, spanStart = rest.Span, rest.SpanStart
-		if rest.EndedAt != 0 {
+	if b.ColdPart != 0 {
+		cold := k.Subscriptions.Cold(u.place.Subscription)
+		span, spanStart = cold.Span, cold.SpanStart
+		if cold.EndedAt != 0 {
 			return u.countLate(t, c)
 		}
 	}
@@ -387,7 +387,7 @@ func (t *turn) record(c *RecordUsage, u *usage) {
 		high, low = u.counted.Next.Bits()
 		t.Fold(uint64(u.place.Counter)<<32 ^ uint64(high) ^ low)
 		if watched {
-			t.TellReached(u.place, before, u.counted.Reading(u.place.Feature), u.recordedAt)
+			t.EmitReached(u.place, before, u.counted.Reading(u.place.Feature), u.recordedAt)
 		}
 		if u.place.Feature.Interim {
 			t.Above(u.place.Subscription)

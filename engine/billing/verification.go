@@ -129,7 +129,7 @@ func (p *pass) compare(v *Verification, row uint32) {
 // creditProblem compares a customer's credit, currency by currency.
 func (p *pass) creditProblem(a *auditor.Auditor, customer uint32) string {
 	currencies := slices.Collect(maps.Keys(a.Credit))
-	for at := p.s.Customers.Rest(customer).FirstBalance; at != 0; at = p.s.Balances.Read(at).Next {
+	for at := p.s.Customers.Cold(customer).FirstBalance; at != 0; at = p.s.Balances.Read(at).Next {
 		code := p.s.Balances.Read(at).Currency
 		currencies = append(currencies, strings.TrimRight(string(code[:]), "\x00"))
 	}

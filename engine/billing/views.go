@@ -344,12 +344,12 @@ func (m *customerReader) Budgets(env uint32, parent, after string, limit int, no
 // BudgetsRunningOut finds the limits of an environment of which so many percent are used or held,
 // at the instant of Budget: the keys of the budgets with the fullest of them, so many limits at
 // most, and how many there are.
-func (m *customerReader) BudgetsRunningOut(env uint32, percent int64, most int, nowMS int64) (
+func (m *customerReader) BudgetsRunningOut(env uint32, percent int64, maximum int, nowMS int64) (
 	keys []string, count int,
 ) {
 	s, now, unlock := m.budgets(env, nowMS)
 	defer unlock()
-	return s.budgets.Forest.RunningOut(env, percent, most, now)
+	return s.budgets.Forest.RunningOut(env, percent, maximum, now)
 }
 
 // BudgetWindows returns the kept closed windows of each limit of a node, newest first, at the

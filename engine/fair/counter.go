@@ -16,20 +16,20 @@ func Special(n uint8) Flow { return 1<<31 | Flow(n%special) }
 // Counter is a Share without a lock, for resources that are taken and returned all the time. The
 // total of all flows is exact. Safe for concurrent use.
 type Counter struct {
-	most, used atomic.Int64
-	held       [places + special]atomic.Int64
+	max, used atomic.Int64
+	held      [places + special]atomic.Int64
 }
 
 // NewCounter shares out so much.
-func NewCounter(most int64) *Counter {
+func NewCounter(maximum int64) *Counter {
 	c := new(Counter)
-	c.most.Store(most)
+	c.max.Store(maximum)
 	return c
 }
 
 // Take takes n for a flow, by the rule of Share, except that free never falls below zero.
 func (c *Counter) Take(f Flow, weight int, n int64) Room {
-	most := c.most.Load()
+	most := c.max.Load()
 	free := most - (c.used.Add(n) - n)
 	held := c.place(f).Add(n) - n
 	switch {
@@ -60,5 +60,5 @@ func (c *Counter) Give(f Flow, n int64) {
 // Used is what all flows hold.
 func (c *Counter) Used() int64 { return c.used.Load() }
 
-// Most is how much there is.
-func (c *Counter) Most() int64 { return c.most.Load() }
+// Max is how much there is.
+func (c *Counter) Max() int64 { return c.max.Load() }

@@ -132,14 +132,14 @@ func TestShareIsWhatIsFree(t *testing.T) {
 // TestCounterIsExact: many flows take and give at a time: never more than there is, and nothing is
 // left over.
 func TestCounterIsExact(t *testing.T) {
-	const most = 100
-	c := fair.NewCounter(most)
+	const maximum = 100
+	c := fair.NewCounter(maximum)
 	var group sync.WaitGroup
 	for flow := range fair.Flow(8) {
 		group.Go(func() {
 			for range 10_000 {
 				if c.Take(flow, 1, 3) == fair.RoomTaken {
-					if c.Used() > most+8*3 { // takers that are about to give up count for a moment
+					if c.Used() > maximum+8*3 { // takers that are about to give up count for a moment
 						t.Error("more than there is")
 					}
 					c.Give(flow, 3)
@@ -155,8 +155,8 @@ func TestCounterIsExact(t *testing.T) {
 	require.Equal(t, fair.RoomFlow, c.Take(1, 1, 2))
 	require.Equal(t, fair.RoomTaken, c.Take(2, 1, 50))
 	require.Equal(t, fair.RoomAll, c.Take(3, 1, 1))
-	require.EqualValues(t, most, c.Used())
-	require.EqualValues(t, most, c.Most())
+	require.EqualValues(t, maximum, c.Used())
+	require.EqualValues(t, maximum, c.Max())
 }
 
 // TestSpecialFlowsAreCountedAlone: flows without an account take nothing from an account's share,

@@ -4,12 +4,12 @@ package fair
 // weight. So one flow alone holds up to half, two that flood hold a third each, and the next one
 // still gets a part. The zero value has no capacity.
 type Share struct {
-	most, used int
-	held       map[Flow]int
+	max, used int
+	held      map[Flow]int
 }
 
 // NewShare shares out so much.
-func NewShare(most int) *Share { return &Share{most: most, held: make(map[Flow]int)} }
+func NewShare(maximum int) *Share { return &Share{max: maximum, held: make(map[Flow]int)} }
 
 // Room is the outcome of a request for a part.
 type Room uint8
@@ -26,7 +26,7 @@ const (
 // Take takes n for a flow, unless it holds its share already: one call may exceed the share, so
 // that any piece of work fits. Flow 0 may hold everything that is free.
 func (s *Share) Take(f Flow, weight, n int) Room {
-	room := judge(f, s.most-s.used, s.held[f], weight)
+	room := judge(f, s.max-s.used, s.held[f], weight)
 	if room == RoomTaken {
 		s.held[f] += n
 		s.used += n
@@ -63,8 +63,8 @@ func (s *Share) Clear() {
 // Held is the amount that the flow holds, Used the total, Flows the number of flows that hold any.
 func (s *Share) Held(f Flow) int { return s.held[f] }
 
-// Most is how much there is.
-func (s *Share) Most() int { return s.most }
+// Max is how much there is.
+func (s *Share) Max() int { return s.max }
 
 // Used is what all flows hold.
 func (s *Share) Used() int { return s.used }

@@ -30,8 +30,8 @@ func TooLong(limit int) string {
 func TooMany(limit int) string { return "must have at most " + strconv.Itoa(limit) + " items" }
 
 // Outside is what is wrong with a number that is not a whole one within bounds.
-func Outside[T int | int64 | uint32 | uint64](least, limit T) string {
-	return fmt.Sprint("must be a whole number from ", least, " to ", limit)
+func Outside[T int | int64 | uint32 | uint64](minimum, limit T) string {
+	return fmt.Sprint("must be a whole number from ", minimum, " to ", limit)
 }
 
 // NotAllowed is what is wrong with a text that is none of these.
@@ -45,7 +45,7 @@ func NotAllowed(values ...string) string {
 
 // CheckText says what is wrong with a text that must have least (0 or 1) to limit characters, none
 // a control character: Control, NotUTF8, Empty or TooLong; "" is nothing. A limit of 0 is none.
-func CheckText[T string | []byte](text T, least, limit int) (wrong string) {
+func CheckText[T string | []byte](text T, minimum, limit int) (wrong string) {
 	count := 0
 	for i := 0; i < len(text); count++ {
 		c := text[i]
@@ -66,7 +66,7 @@ func CheckText[T string | []byte](text T, least, limit int) (wrong string) {
 		i += size
 	}
 	switch {
-	case count < least:
+	case count < minimum:
 		return Empty
 	case limit > 0 && count > limit:
 		return TooLong(limit)

@@ -75,7 +75,7 @@ func (c *ExtendLease) apply(x *runner, t *machine.Turn) engine.Outcome {
 	r := x.runs.Write(row)
 	r.Due = min(t.Stamp+c.LeaseMS, r.WallEnd)
 	x.due.add(r.Due, dueRun, row)
-	x.tell(row, c.Step, c.Events)
+	x.addEvents(row, c.Step, c.Events)
 	t.Answer(&ClaimedRun{Run: r.ID, Token: r.Token, LeaseEnd: r.Due, WallEnd: r.WallEnd})
 	t.Fold(uint64(row))
 	return engine.OutcomeDone
@@ -100,7 +100,7 @@ func (c *AwaitPerson) apply(x *runner, t *machine.Turn) engine.Outcome {
 	if outcome != engine.OutcomeDone {
 		return outcome
 	}
-	x.tell(row, "", c.Events)
+	x.addEvents(row, "", c.Events)
 	if x.runs.Read(row).Token > MaxWaits { // a worker for the start, and one behind each wait
 		x.end(t, row, ending{
 			status: RunFailed, outcome: OutcomeInconclusive, code: CodeHumanLimit,
@@ -222,7 +222,7 @@ func (c *FinishRun) apply(x *runner, t *machine.Turn) engine.Outcome {
 	if outcome != engine.OutcomeDone {
 		return outcome
 	}
-	x.tell(row, c.Step, c.Events)
+	x.addEvents(row, c.Step, c.Events)
 	x.end(t, row, ending{
 		status: c.Status, outcome: c.Outcome, code: c.Code, reason: c.Reason, proof: c.Proof,
 		calls: c.Calls,

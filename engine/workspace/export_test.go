@@ -509,9 +509,9 @@ func (m *Machine) Memory() string {
 }
 
 // KeepAtMost bounds the kept keys; none is spare.
-func (m *Machine) KeepAtMost(most uint64) {
+func (m *Machine) KeepAtMost(maximum uint64) {
 	s := m.state.Load()
-	s.requests.Max, s.requests.Spare = most, 0
+	s.requests.Max, s.requests.Spare = maximum, 0
 }
 
 // ResolveAgain finds anew what all kept keys have made, as after a restore that read them first.

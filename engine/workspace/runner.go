@@ -192,8 +192,8 @@ func (x *runner) runDue(t *machine.Turn, row uint32) {
 	x.end(t, row, e)
 }
 
-// tell adds to what a run has to say; the newest MaxRunEvents events are kept.
-func (x *runner) tell(row uint32, step string, events []RunEvent) {
+// addEvents adds to what a run has to say; the newest MaxRunEvents events are kept.
+func (x *runner) addEvents(row uint32, step string, events []RunEvent) {
 	if step == "" && len(events) == 0 {
 		return
 	}

@@ -197,10 +197,10 @@ func (x *runner) try(t *machine.Turn, row uint32, mayWait bool) {
 		x.begin(t, &w, r, kind, [16]byte{}, [16]byte{})
 		s.Trying, s.Told, s.Due = 0, 0, s.At
 	case skip == SkipRunnerBusy:
-		x.tellSkip(t, s, skip)
+		x.noteSkip(t, s, skip)
 		s.Due = min(t.Stamp+scheduleAgainMS, s.At)
 	default:
-		x.tellSkip(t, s, skip)
+		x.noteSkip(t, s, skip)
 		s.Trying, s.Due = 0, s.At
 	}
 	s.Asked = asked
@@ -220,8 +220,8 @@ func (x *runner) between(t *machine.Turn, w *workspace, f *flow, d *FlowDocument
 	return kind, skipOf(x.admits(t, w, f, paid))
 }
 
-// tellSkip tells a workspace why an instant brought no run: each reason once until one did.
-func (x *runner) tellSkip(t *machine.Turn, s *schedule, skip Skip) {
+// noteSkip tells a workspace why an instant brought no run: each reason once until one did.
+func (x *runner) noteSkip(t *machine.Turn, s *schedule, skip Skip) {
 	if s.Told>>skip&1 != 0 {
 		return
 	}

@@ -382,13 +382,13 @@ func (s *strangers) of(network [16]byte, name string) engine.Result {
 }
 
 // networkFull checks what the refusal of a full network says.
-func (s *strangers) networkFull(r engine.Result, least, limit uint64) {
+func (s *strangers) networkFull(r engine.Result, minimum, limit uint64) {
 	s.t.Helper()
 	require.Equal(s.t, engine.OutcomeNetworkFull, r.Outcome)
 	var reply workspace.FullReply
 	require.NoError(s.t, wire.Decode(r.Value, &reply))
 	require.Equal(s.t, limit, reply.Limit)
-	require.GreaterOrEqual(s.t, reply.Used, least)
+	require.GreaterOrEqual(s.t, reply.Used, minimum)
 }
 
 // TestANetworkHoldsItsShare: a sixteenth of what all strangers may hold. Beyond it only that
@@ -478,12 +478,12 @@ func TestStrangersKeepFewRecords(t *testing.T) {
 		}
 		s.done(workspace.KindArchiveFlow, &workspace.ArchiveFlow{Workspace: row, ID: id})
 	}
-	full := func(r engine.Result, most uint32) {
+	full := func(r engine.Result, maximum uint32) {
 		t.Helper()
 		require.Equal(t, engine.OutcomeWorkspaceFull, r.Outcome)
 		var reply workspace.FullReply
 		require.NoError(t, wire.Decode(r.Value, &reply))
-		require.Equal(t, workspace.FullReply{Records: most, MaxRecords: most}, reply)
+		require.Equal(t, workspace.FullReply{Records: maximum, MaxRecords: maximum}, reply)
 	}
 	c, _ := flow()
 	full(s.log.Do(workspace.KindSaveFlow, &c), workspace.MaxUnclaimedFlows)

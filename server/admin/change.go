@@ -129,14 +129,14 @@ func readChangeFilter(x *server.Exchange, w *walk) (f changeFilter) {
 	return f
 }
 
-// scanOf reads how many records a page looks at: unless it is given, so many, and at most most.
-func scanOf(x *server.Exchange, w *walk, unless, most int) int {
+// scanOf reads how many records a page looks at: unless it is given, so many, and at most maximum.
+func scanOf(x *server.Exchange, w *walk, unless, maximum int) int {
 	text := string(x.Ctx.QueryArgs().Peek("scan"))
 	if text == "" {
 		return unless
 	}
-	n, ok := server.WholeNumber(text, 1, uint64(most))
-	w.wrong(!ok, "scan", form.Outside(1, most))
+	n, ok := server.WholeNumber(text, 1, uint64(maximum))
+	w.wrong(!ok, "scan", form.Outside(1, maximum))
 	return int(n)
 }
 

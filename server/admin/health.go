@@ -11,17 +11,19 @@ import (
 	"tollgate/server"
 )
 
-func (n *nodeTools) cluster(x *server.Exchange) *server.Fault { return n.tell(x, n.state.Status()) }
+func (n *nodeTools) cluster(x *server.Exchange) *server.Fault {
+	return n.answer(x, n.state.Status())
+}
 
 func (n *nodeTools) node(x *server.Exchange) *server.Fault {
 	if n.vitals == nil {
 		return server.FaultConsistency.With("This node does not say how it is.")
 	}
-	return n.tell(x, n.vitals())
+	return n.answer(x, n.vitals())
 }
 
-// tell answers with what the node knows.
-func (n *nodeTools) tell(x *server.Exchange, known any) *server.Fault {
+// answer answers with what the node knows.
+func (n *nodeTools) answer(x *server.Exchange, known any) *server.Fault {
 	text, err := json.Marshal(known, json.Deterministic(true))
 	if err != nil {
 		n.log.Error("what this node knows cannot be written", "error", err)

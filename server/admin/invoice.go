@@ -68,9 +68,9 @@ var faultJournal = server.NewFault(503, "journal_unavailable",
 	"ask another node.").Retry(1)
 
 // query reads a query parameter.
-func (w *walk) query(x *server.Exchange, name string, most int) string {
+func (w *walk) query(x *server.Exchange, name string, maximum int) string {
 	value := string(x.Ctx.QueryArgs().Peek(name))
-	wrong, ok := form.CheckText(value, 0, most)
+	wrong, ok := form.CheckText(value, 0, maximum)
 	w.wrong(!ok, name, wrong)
 	return value
 }
@@ -188,7 +188,7 @@ func (a *invoices) searchInvoices(x *server.Exchange) *server.Fault {
 			var more bool
 			found, more, sorted = a.machine.InvoicesByDue(&billing.DueQuery{
 				Env: env, Status: s.status, After: s.after, Limit: s.limit,
-				Most: maxSorted, Scan: sortedRows,
+				Max: maxSorted, Scan: sortedRows,
 			})
 			if more {
 				cursor = dueCursor(&found[len(found)-1])
@@ -425,19 +425,19 @@ func cursorAt(n uint64) string {
 }
 
 // pageSize reads the limit of a page.
-func pageSize(x *server.Exchange, w *walk, standard, most int) (limit int) {
+func pageSize(x *server.Exchange, w *walk, standard, maximum int) (limit int) {
 	limit = standard
 	if text := string(x.Ctx.QueryArgs().Peek("limit")); text != "" {
-		n, ok := server.WholeNumber(text, 1, uint64(most))
+		n, ok := server.WholeNumber(text, 1, uint64(maximum))
 		limit = int(n)
-		w.wrong(!ok, "limit", form.Outside(1, most))
+		w.wrong(!ok, "limit", form.Outside(1, maximum))
 	}
 	return limit
 }
 
 // pageOf reads limit and cursor of a page whose cursor is a number.
-func pageOf(x *server.Exchange, w *walk, standard, most int) (limit int, cursor uint64) {
-	limit = pageSize(x, w, standard, most)
+func pageOf(x *server.Exchange, w *walk, standard, maximum int) (limit int, cursor uint64) {
+	limit = pageSize(x, w, standard, maximum)
 	if text := string(x.Ctx.QueryArgs().Peek("cursor")); text != "" {
 		n, ok := server.WholeNumber(text, 1, math.MaxUint64)
 		cursor = n

@@ -263,7 +263,7 @@ func (s *stateCollector) collectState(number number, stats billing.Stats) {
 	number("idempotency_keys_on_disk", "Of them, those that have left memory.",
 		float64(stats.KeysOnDisk))
 	number("idempotency_keys_memory_limit", "How many of them may be in memory, while files are "+
-		"behind: beyond that events are refused.", float64(limits.MostKeysInMemory()))
+		"behind: beyond that events are refused.", float64(limits.MaxKeysBehind()))
 	number("idempotency_keys_limit", "Idempotency keys that may be held, in memory and on disk.",
 		float64(limits.MaxKeys))
 	number("idempotency_keys_days_left", "Days until the budget is spent at the present rate; "+

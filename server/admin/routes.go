@@ -81,9 +81,9 @@ func row(method, path, operation, summary string, handle func(*server.Exchange) 
 func keyed(r *server.Route) { r.Params = append(r.Params, server.RequestKey) }
 
 // pages states the parameters and the answer of a list that is read page by page.
-func pages(name, noun string, most int, standard string, maxCursor int) func(*server.Route) {
+func pages(name, noun string, maximum int, standard string, maxCursor int) func(*server.Route) {
 	return func(r *server.Route) {
-		server.Asks(server.InQuery("limit", server.IntSchema(1, most), standard+" when absent"),
+		server.Asks(server.InQuery("limit", server.IntSchema(1, maximum), standard+" when absent"),
 			server.InQuery("cursor", text(1, maxCursor), "nextCursor of the page before"))(r)
 		answers(server.Object(server.Must(name, server.ArrayOf(server.RefTo(noun))),
 			server.May("nextCursor", text(1, maxCursor))))(r)

@@ -10,7 +10,7 @@ import (
 // maxID is the length of a caller's own identifiers in characters.
 const maxID = 128
 
-func text(least, most int) *server.Schema { return server.TextSchema(least, most) }
+func text(minimum, maximum int) *server.Schema { return server.TextSchema(minimum, maximum) }
 
 func must(p server.Param) server.Param {
 	p.Required = true

@@ -116,7 +116,7 @@ func (a *invoices) deniedByCustomer(x *server.Exchange) *server.Fault {
 	}
 	return ranked(a, x, writeCustomerDenials,
 		func(q *billing.UsageQuery, limit int) ([]billing.CustomerDenials, int, error) {
-			d := billing.DenialQuery{UsageQuery: *q, Most: limit}
+			d := billing.DenialQuery{UsageQuery: *q, Max: limit}
 			if reason != "" {
 				d.Reason = billing.Reason(slices.Index(d.Reason.Names(), reason))
 			}

@@ -69,12 +69,12 @@ func (w *walk) percents(dst *[]byte) reader {
 	})
 }
 
-// plain reads a string of least to most characters, none of them a control character.
-func (w *walk) plain(dst *string, least, most int) reader {
+// plain reads a string of minimum to maximum characters, none of them a control character.
+func (w *walk) plain(dst *string, minimum, maximum int) reader {
 	return func(t *tree, place string) {
 		before := len(w.problems)
 		w.text(dst)(t, place)
-		wrong, ok := form.CheckText(*dst, least, most)
+		wrong, ok := form.CheckText(*dst, minimum, maximum)
 		w.wrong(len(w.problems) == before && !ok, place, wrong)
 	}
 }
@@ -111,12 +111,12 @@ func (w *walk) flag(dst *bool) reader {
 	}
 }
 
-// integer reads a whole number from -most to most.
-func (w *walk) integer(dst *int64, most int64) reader {
+// integer reads a whole number from -maximum to maximum.
+func (w *walk) integer(dst *int64, maximum int64) reader {
 	return func(t *tree, place string) {
 		value, ok := t.integer()
-		if !ok || value < -most || value > most {
-			w.wrong(true, place, form.Outside(-most, most))
+		if !ok || value < -maximum || value > maximum {
+			w.wrong(true, place, form.Outside(-maximum, maximum))
 			return
 		}
 		*dst = value

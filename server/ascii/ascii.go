@@ -3,14 +3,14 @@ package ascii
 
 import "strings"
 
-// Visible reports whether a text has 1 to most characters, each a visible one of ASCII.
-func Visible[T string | []byte](text T, most int) bool {
+// Visible reports whether a text has 1 to maximum characters, each a visible one of ASCII.
+func Visible[T string | []byte](text T, maximum int) bool {
 	for i := range len(text) {
 		if text[i] <= ' ' || text[i] > '~' {
 			return false
 		}
 	}
-	return 0 < len(text) && len(text) <= most
+	return 0 < len(text) && len(text) <= maximum
 }
 
 // Printable reports whether a text is one, and has nothing but blanks and visible characters of

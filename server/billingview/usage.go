@@ -19,7 +19,7 @@ var faultCounting = server.NewFault(503, "still_counting",
 
 // UsageParams are the parameters of a question about usage.
 func UsageParams() []server.Param {
-	most := grouped(billing.MaxBuckets)
+	maximum := grouped(billing.MaxBuckets)
 	return []server.Param{
 		server.InQuery("customer", server.TextSchema(1, 128),
 			"externalClientCustomerId; all customers together when absent"),
@@ -29,7 +29,7 @@ func UsageParams() []server.Param {
 		server.InQuery("from", server.TimeSchema, "earliest occurredAt, moved back to where its bucket "+
 			"begins; when absent 48 hours, 30 days or 12 months before to"),
 		server.InQuery("to", server.TimeSchema, "occurredAt before this, moved on to where its bucket "+
-			"ends; the environment's time when absent. A range has "+most+" buckets at most"),
+			"ends; the environment's time when absent. A range has "+maximum+" buckets at most"),
 	}
 }
 

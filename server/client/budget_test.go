@@ -110,14 +110,14 @@ func TestBudgets(t *testing.T) {
 	get := n.prepare("GET", "entitlements/acme/tokens", "")
 	post := n.prepare("POST", "entitlements", `{"customerReferenceId":"acme","featureKey":"tokens",`+
 		`"track":{"usageUnits":2},"context":{"flowId":"f"}}`)
-	budget := func(name string, most float64, f func()) {
+	budget := func(name string, maximum float64, f func()) {
 		for range 200 {
 			f()
 		}
 		allocs := testing.AllocsPerRun(2000, f)
 		t.Logf("%s: %.2f allocations", name, allocs)
 		if !raceDetector { // it makes pools drop what they hold
-			require.LessOrEqual(t, allocs, most, name)
+			require.LessOrEqual(t, allocs, maximum, name)
 		}
 	}
 	budget("check", 0, func() { ok.roundTrip(get) })

@@ -118,8 +118,9 @@ func (f *handForm) wrong(name, want string) bool {
 	return f.scanner.Skip()
 }
 
-// text reads a string of least to most characters. given is false for null and for what is wrong.
-func (f *handForm) text(name string, least, most int, dst *[]byte) (given, ok bool) {
+// text reads a string of minimum to maximum characters. given is false for null and for what is
+// wrong.
+func (f *handForm) text(name string, minimum, maximum int, dst *[]byte) (given, ok bool) {
 	if f.absent() {
 		return false, true
 	}
@@ -130,7 +131,7 @@ func (f *handForm) text(name string, least, most int, dst *[]byte) (given, ok bo
 	if !ok {
 		return false, false
 	}
-	if code, reason := textProblem(value, least, most); reason != "" {
+	if code, reason := textProblem(value, minimum, maximum); reason != "" {
 		f.problem(name, code, reason)
 		return false, true
 	}
@@ -139,7 +140,7 @@ func (f *handForm) text(name string, least, most int, dst *[]byte) (given, ok bo
 }
 
 // textProblem says what is wrong with a text; empty when nothing is.
-func textProblem(value []byte, least, most int) (code server.FieldCode, reason string) {
+func textProblem(value []byte, minimum, maximum int) (code server.FieldCode, reason string) {
 	count := 0
 	for i := 0; i < len(value); count++ {
 		c := value[i]
@@ -160,10 +161,10 @@ func textProblem(value []byte, least, most int) (code server.FieldCode, reason s
 		i += size
 	}
 	switch {
-	case count < least && least == 1:
+	case count < minimum && minimum == 1:
 		return server.FieldEmpty, "must not be empty"
-	case count > most:
-		return server.FieldTooLong, "must have at most " + strconv.Itoa(most) + " characters"
+	case count > maximum:
+		return server.FieldTooLong, "must have at most " + strconv.Itoa(maximum) + " characters"
 	default:
 		return "", ""
 	}
@@ -276,9 +277,9 @@ func (f *handForm) leave() *server.Fault {
 }
 
 // required reads a string that must be there and not be empty.
-func (f *handForm) required(name string, most int, dst *[]byte) bool {
+func (f *handForm) required(name string, maximum int, dst *[]byte) bool {
 	before := len(f.problems)
-	given, ok := f.text(name, 1, most, dst)
+	given, ok := f.text(name, 1, maximum, dst)
 	if ok && !given && len(f.problems) == before {
 		f.problem(name, server.FieldRequired, "is required")
 	}
@@ -328,10 +329,12 @@ func object(
 }
 
 // blankable reads an optional string; "" sets a bit of blank: it is a value, null is not.
-func blankable(name string, most int, bit uint8, blank *uint8, dst *string) func(*handForm) bool {
+func blankable(
+	name string, maximum int, bit uint8, blank *uint8, dst *string,
+) func(*handForm) bool {
 	return func(f *handForm) bool {
 		var value []byte
-		given, ok := f.text(name, 0, most, &value)
+		given, ok := f.text(name, 0, maximum, &value)
 		if given && len(value) == 0 {
 			*blank |= bit
 		}
@@ -341,10 +344,10 @@ func blankable(name string, most int, bit uint8, blank *uint8, dst *string) func
 }
 
 // requiredField reads a string that must be there.
-func requiredField(name string, most int, dst *string) func(*handForm) bool {
+func requiredField(name string, maximum int, dst *string) func(*handForm) bool {
 	return func(f *handForm) bool {
 		var value []byte
-		ok := f.required(name, most, &value)
+		ok := f.required(name, maximum, &value)
 		*dst = string(value)
 		return ok
 	}
@@ -382,7 +385,7 @@ func plausibleEmail(text string) bool {
 
 // changed reads a field that is changed when it is there; null clears where that is possible.
 func changed(
-	name string, most int, bit uint8, c *billing.UpdateCustomer, dst *string,
+	name string, maximum int, bit uint8, c *billing.UpdateCustomer, dst *string,
 ) func(*handForm) bool {
 	return func(f *handForm) bool {
 		clearable := bit == billing.CustomerPhoneNumber || bit == billing.CustomerAddress
@@ -399,7 +402,7 @@ func changed(
 			return true
 		}
 		var value []byte
-		given, ok := f.text(name, least, most, &value)
+		given, ok := f.text(name, least, maximum, &value)
 		if given {
 			*dst = string(value)
 			c.Set |= bit

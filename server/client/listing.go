@@ -135,14 +135,14 @@ func queryFlag(x *server.Exchange, f *form.Reader, name string, dst *bool) {
 }
 
 // queryLimit reads the size of a page.
-func queryLimit(x *server.Exchange, f *form.Reader, most int, dst *int) {
+func queryLimit(x *server.Exchange, f *form.Reader, maximum int, dst *int) {
 	text := query(x.Ctx, "limit")
 	if text == "" {
 		return
 	}
-	n, ok := server.WholeNumber(text, 1, uint64(most))
+	n, ok := server.WholeNumber(text, 1, uint64(maximum))
 	if !ok {
-		f.Problem("limit", form.Outside(1, uint64(most)))
+		f.Problem("limit", form.Outside(1, uint64(maximum)))
 		return
 	}
 	*dst = int(n)

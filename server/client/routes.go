@@ -112,7 +112,7 @@ func (a *API) describe(x *server.Exchange) *server.Fault {
 	return a.document.Answer(x)
 }
 
-func text(least, most int) *server.Schema { return server.TextSchema(least, most) }
+func text(minimum, maximum int) *server.Schema { return server.TextSchema(minimum, maximum) }
 
 // pathParams are the parameters in the paths of this API.
 var pathParams = map[string]server.Param{

@@ -269,11 +269,11 @@ const overlapField = "overlapHours"
 
 // rollKey creates a key that replaces one, which goes on for a time, once that is confirmed.
 func rollKey(v *visit) {
-	const most = int(billing.MaxKeyOverlapMS / (60 * 60 * 1000))
+	const maximum = int(billing.MaxKeyOverlapMS / (60 * 60 * 1000))
 	id := string(v.x.Param(2))
 	hours, err := strconv.Atoi(cmp.Or(v.typed(overlapField), "24"))
-	if err != nil || hours < 0 || hours > most {
-		v.wrong(overlapField, "Enter hours from 0 to "+strconv.Itoa(most))
+	if err != nil || hours < 0 || hours > maximum {
+		v.wrong(overlapField, "Enter hours from 0 to "+strconv.Itoa(maximum))
 		showKeys(v)
 		return
 	}

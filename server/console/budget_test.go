@@ -336,11 +336,11 @@ func TestABudgetHasAllItsLimits(t *testing.T) {
 	b.furnish()
 	const at = "/console/accounts/demo/sandbox"
 	const list, make, team = at + "/budgets", at + "/new-budget", at + "/budgets/team"
-	form := func(most string) url.Values {
+	form := func(maximum string) url.Values {
 		f := fields("key", "team", "name", "Team", "parent", "", "customer", "anna")
 		for i := range billing.MaxLimits {
 			for name, value := range map[string]string{
-				"of": spend.Measures[i/len(spend.Windows)][0], "limit": most, "mode": "hard",
+				"of": spend.Measures[i/len(spend.Windows)][0], "limit": maximum, "mode": "hard",
 				"window": spend.Windows[i%len(spend.Windows)][0], "featureKey": "", "currency": "",
 				"timeZone": "", "thresholds": "80",
 			} {

@@ -93,7 +93,7 @@ func start(t testing.TB, set ...func(*node, *console.Config)) *node {
 		Leads: func() (uint64, bool) { return 0, false }, Look: time.Second,
 	})
 	require.NoError(t, err)
-	desk, err := payments.New(payments.Config{
+	service, err := payments.New(payments.Config{
 		Machine: n.Machine, Proposer: n, Reader: n, Fetch: guarded, SealKey: [32]byte{1},
 		PublicURL: "http://tollgate.test",
 	})
@@ -103,7 +103,7 @@ func start(t testing.TB, set ...func(*node, *console.Config)) *node {
 		Links:   links,
 		Machine: n.Machine, Proposer: n, Reader: n, Events: n, Counts: n,
 		NodeID: 1, SpoolDir: t.TempDir(),
-		Payments: desk,
+		Payments: service,
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, programs.Close()) })
@@ -123,7 +123,7 @@ func start(t testing.TB, set ...func(*node, *console.Config)) *node {
 			_, err := w.Write([]byte("a backup"))
 			return err
 		},
-		More: tools.Operator.Routes(), Acts: tools.Operator.Acts, Payments: desk,
+		More: tools.Operator.Routes(), Acts: tools.Operator.Acts, Payments: service,
 	})
 	require.NoError(t, err)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

@@ -68,10 +68,10 @@ type eventList struct {
 }
 
 // newestEvents are a customer's newest events, at most so many.
-func (v *visit) newestEvents(customer string, most int) []shownEvent {
+func (v *visit) newestEvents(customer string, maximum int) []shownEvent {
 	return v.shown(need[eventList](v, v.client, server.Call{
 		Operation: "listCustomerEvents", Path: []string{customer},
-		Query: url.Values{"limit": {strconv.Itoa(most)}, "order": {"desc"}},
+		Query: url.Values{"limit": {strconv.Itoa(maximum)}, "order": {"desc"}},
 	}).Events, customer)
 }
 

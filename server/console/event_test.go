@@ -141,7 +141,7 @@ func TestPagesWithLongNamesAreSmall(t *testing.T) {
 	b := n.signedIn()
 	b.submit("/console", "/console/accounts", fields("name", "demo"))
 	const at = "/console/accounts/demo/sandbox"
-	long := func(name string, most int) string { return name + strings.Repeat("x", most-len(name)) }
+	long := func(name string, maximum int) string { return name + strings.Repeat("x", maximum-len(name)) }
 	feature := func(i int) string { return long(fmt.Sprintf("feature-%03d-", i), 128) }
 	customer := func(i int) string { return long(fmt.Sprintf("customer-%03d-", i), 128) }
 	const features, customers = 60, 30

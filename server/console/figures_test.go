@@ -66,7 +66,7 @@ func TestTheOverviewsFigures(t *testing.T) {
 	require.Equal(t, 22, d.EventsToday)
 	require.Equal(t, 7, d.Denied)
 	require.Equal(t, []float64{7, 0}, d.Checks.Points)
-	require.Equal(t, []int{7, 0}, []int{d.MostDenied, d.DeniedToday})
+	require.Equal(t, []int{7, 0}, []int{d.MaxDenied, d.DeniedToday})
 	require.Equal(t, "Counted since 1 Mar 2026.", d.DeniedSince)
 	days.ChecksFrom = days.To
 	d.use(days)

@@ -146,8 +146,10 @@ func askReserve(v *visit, r *api.Reservation) {
 			q.Facts = append(q.Facts, fact{"Costs if all of it is used", price})
 		}
 		if item.Limit != "" {
-			q.Facts = append(q.Facts, fact{"Left of the limit then",
-				page.Amount(item.Remaining) + " of " + page.Amount(item.Limit)})
+			q.Facts = append(q.Facts, fact{
+				"Left of the limit then",
+				page.Amount(item.Remaining) + " of " + page.Amount(item.Limit),
+			})
 		}
 		if item.CreditsRemaining != "" {
 			q.Facts = append(q.Facts, fact{"Credits left then", page.Amount(item.CreditsRemaining)})
@@ -157,8 +159,10 @@ func askReserve(v *visit, r *api.Reservation) {
 		limit := spend.LimitOf(api.BudgetLimit{
 			Of: b.Of, FeatureKey: b.FeatureKey, Currency: b.Currency, Limit: b.Limit, Window: b.Window,
 		})
-		q.Facts = append(q.Facts, fact{"Left of the budget " + b.Budget + " then",
-			limit.Amount(b.Remaining) + " of " + limit.Amount(b.Limit) + " (" + limit.What + ")"})
+		q.Facts = append(q.Facts, fact{
+			"Left of the budget " + b.Budget + " then",
+			limit.Amount(b.Remaining) + " of " + limit.Amount(b.Limit) + " (" + limit.What + ")",
+		})
 	}
 	v.ask(q)
 }

@@ -273,9 +273,9 @@ type overviewData struct {
 	Base        string
 	EventsToday int
 	Events      page.Plot
-	// MostEvents and MostDenied are those of the day that had most.
-	MostEvents, MostDenied, DeniedToday int
-	Denied                              int
+	// MaxEvents and MaxDenied are those of the day that had most.
+	MaxEvents, MaxDenied, DeniedToday int
+	Denied                            int
 	// DeniedSince says since when checks are counted; "" where that is the whole range.
 	DeniedSince string
 	DeniedBy    []api.ChecksSeries
@@ -384,7 +384,7 @@ func (d *overviewData) use(t *api.UsageTotals) {
 		for _, p := range s.Points {
 			if i, known := events.at[p.Start.UnixMilli()]; known {
 				events.Values[i] += float64(p.Events)
-				d.MostEvents = max(d.MostEvents, int(events.Values[i]))
+				d.MaxEvents = max(d.MaxEvents, int(events.Values[i]))
 				if i == len(labels)-1 {
 					d.EventsToday += p.Events
 				}
@@ -399,7 +399,7 @@ func (d *overviewData) use(t *api.UsageTotals) {
 		for _, p := range c.Points {
 			if i, known := denied.at[p.Start.UnixMilli()]; known {
 				denied.Values[i] += float64(p.Checks)
-				d.MostDenied = max(d.MostDenied, int(denied.Values[i]))
+				d.MaxDenied = max(d.MaxDenied, int(denied.Values[i]))
 				if i == len(labels)-1 {
 					d.DeniedToday += p.Checks
 				}

@@ -135,7 +135,7 @@ func (p *pulse) shown() (d loadData) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	d.Known = true
-	d.Requests.Most, d.Events.Most, d.Slow.Most = 10, 10, 1
+	d.Requests.Max, d.Events.Max, d.Slow.Max = 10, 10, 1
 	var labels []string
 	p.each(func(r rates) {
 		d.Requests.Points = append(d.Requests.Points, r.requests)

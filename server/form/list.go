@@ -7,9 +7,9 @@ import (
 	"tollgate/server/scan"
 )
 
-// Uints reads an array of at most most whole numbers from least to limit.
+// Uints reads an array of at most maximum whole numbers from minimum to limit.
 func Uints[T ~uint8 | ~uint16 | ~uint32](
-	r *Reader, bit uint, name string, dst *[]T, most int, least, limit uint64,
+	r *Reader, bit uint, name string, dst *[]T, maximum int, minimum, limit uint64,
 ) {
 	if !r.expect(bit, scan.KindArray, "an array") || !r.Scanner.Array() {
 		return
@@ -18,7 +18,7 @@ func Uints[T ~uint8 | ~uint16 | ~uint32](
 	for first := true; r.Scanner.Item(first); first = false {
 		at := name + "[" + strconv.Itoa(n) + "]"
 		is := r.Scanner.Peek()
-		if n++; is != scan.KindNumber || n > most {
+		if n++; is != scan.KindNumber || n > maximum {
 			if is != scan.KindNumber {
 				r.Problem(at, WrongType("a number", is))
 			}
@@ -31,13 +31,13 @@ func Uints[T ~uint8 | ~uint16 | ~uint32](
 		}
 		value, err := decimal.Parse(text)
 		item, ok := whole(value)
-		if err != nil || !ok || item < least || item > limit {
-			r.Problem(at, Outside(least, limit))
+		if err != nil || !ok || item < minimum || item > limit {
+			r.Problem(at, Outside(minimum, limit))
 			continue
 		}
 		*dst = append(*dst, T(item))
 	}
-	if n > most {
-		r.Problem(name, TooMany(most))
+	if n > maximum {
+		r.Problem(name, TooMany(maximum))
 	}
 }

@@ -42,8 +42,8 @@ var (
 const MaxObject = 8 << 10
 
 // Outside is the mistake of a number that is not a whole one within bounds.
-func Outside[T int | int64 | uint32 | uint64](least, limit T) Mistake {
-	return Mistake{server.FieldOutOfRange, schema.Outside(least, limit)}
+func Outside[T int | int64 | uint32 | uint64](minimum, limit T) Mistake {
+	return Mistake{server.FieldOutOfRange, schema.Outside(minimum, limit)}
 }
 
 // TooMany is the mistake of a list of more than limit items.
@@ -76,9 +76,9 @@ func (m Mistake) Fault(field string) *server.Fault {
 	return server.FieldsFault([]server.FieldError{m.Of(field)})
 }
 
-// CheckText checks a text of least (0 or 1) to limit characters; 0 means no limit.
-func CheckText[T string | []byte](value T, least, limit int) (wrong Mistake, ok bool) {
-	switch text := schema.CheckText(value, least, limit); text {
+// CheckText checks a text of minimum (0 or 1) to limit characters; 0 means no limit.
+func CheckText[T string | []byte](value T, minimum, limit int) (wrong Mistake, ok bool) {
+	switch text := schema.CheckText(value, minimum, limit); text {
 	case "":
 		return Mistake{}, true
 	case schema.Empty:

@@ -29,11 +29,11 @@ func spelled(name string) string {
 	return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name))
 }
 
-// distance is how many bytes are to be added, removed or replaced to make one name of another; most
-// where there are as many or more.
-func distance(a, b string, most int) int {
-	if max(len(a)-len(b), len(b)-len(a)) >= most {
-		return most
+// distance is how many bytes are to be added, removed or replaced to make one name of another;
+// maximum where there are as many or more.
+func distance(a, b string, maximum int) int {
+	if max(len(a)-len(b), len(b)-len(a)) >= maximum {
+		return maximum
 	}
 	row := make([]int, len(b)+1)
 	for j := range row {
@@ -50,5 +50,5 @@ func distance(a, b string, most int) int {
 			left, row[j+1] = above, min(left, above+1, row[j]+1)
 		}
 	}
-	return min(row[len(b)], most)
+	return min(row[len(b)], maximum)
 }

@@ -239,9 +239,9 @@ func (r *Reader) expect(bit uint, kind scan.Kind, what string) bool {
 	return false
 }
 
-// Bytes reads a string of least (0 or 1) to limit characters; 0 means no limit. The bytes alias the
-// body or the reader.
-func (r *Reader) Bytes(bit uint, dst *[]byte, least, limit int) bool {
+// Bytes reads a string of minimum (0 or 1) to limit characters; 0 means no limit. The bytes alias
+// the body or the reader.
+func (r *Reader) Bytes(bit uint, dst *[]byte, minimum, limit int) bool {
 	if !r.expect(bit, scan.KindString, "a string") {
 		return false
 	}
@@ -249,7 +249,7 @@ func (r *Reader) Bytes(bit uint, dst *[]byte, least, limit int) bool {
 	if !ok {
 		return false
 	}
-	if wrong, ok := CheckText(value, least, limit); !ok {
+	if wrong, ok := CheckText(value, minimum, limit); !ok {
 		return r.mistake(bit, wrong)
 	}
 	*dst = value
@@ -257,9 +257,9 @@ func (r *Reader) Bytes(bit uint, dst *[]byte, least, limit int) bool {
 }
 
 // Text is Bytes for a string.
-func (r *Reader) Text(bit uint, dst *string, least, limit int) bool {
+func (r *Reader) Text(bit uint, dst *string, minimum, limit int) bool {
 	var value []byte
-	if !r.Bytes(bit, &value, least, limit) {
+	if !r.Bytes(bit, &value, minimum, limit) {
 		return false
 	}
 	*dst = string(value)
@@ -306,8 +306,9 @@ func (r *Reader) Bool(bit uint, dst *bool) bool {
 	return ok
 }
 
-// Each reads the objects of an array of at most most, each by read, which goes through its fields.
-func (r *Reader) Each(bit uint, name string, most int, read func()) {
+// Each reads the objects of an array of at most maximum, each by read, which goes through its
+// fields.
+func (r *Reader) Each(bit uint, name string, maximum int, read func()) {
 	if !r.expect(bit, scan.KindArray, "an array") || !r.Scanner.Array() {
 		return
 	}
@@ -316,7 +317,7 @@ func (r *Reader) Each(bit uint, name string, most int, read func()) {
 	for first := true; r.Scanner.Item(first); first = false {
 		at := name + "[" + strconv.Itoa(n) + "]"
 		switch is := r.Scanner.Peek(); {
-		case n == most:
+		case n == maximum:
 			more = true
 			r.Scanner.Skip()
 			continue
@@ -331,7 +332,7 @@ func (r *Reader) Each(bit uint, name string, most int, read func()) {
 		n++
 	}
 	if r.fields, r.first = outer, false; more {
-		r.Problem(name, TooMany(most))
+		r.Problem(name, TooMany(maximum))
 	}
 }
 
@@ -359,17 +360,17 @@ func (r *Reader) NotNegative(field string, value decimal.Decimal) {
 	}
 }
 
-// Uint reads a whole number from least to limit.
+// Uint reads a whole number from minimum to limit.
 func Uint[T ~uint8 | ~uint16 | ~uint32 | ~uint64](
-	r *Reader, bit uint, dst *T, least, limit uint64,
+	r *Reader, bit uint, dst *T, minimum, limit uint64,
 ) bool {
 	var value decimal.Decimal
 	if !r.Number(bit, &value) {
 		return false
 	}
 	n, ok := whole(value)
-	if !ok || n < least || n > limit {
-		return r.mistake(bit, Outside(least, limit))
+	if !ok || n < minimum || n > limit {
+		return r.mistake(bit, Outside(minimum, limit))
 	}
 	*dst = T(n)
 	return true

@@ -38,8 +38,8 @@ func (s *Service) Routes() []server.Route {
 		}}
 		return r
 	}
-	text := func(name string, most int) server.Param {
-		return server.InQuery(name, server.TextSchema(0, most), "")
+	text := func(name string, maximum int) server.Param {
+		return server.InQuery(name, server.TextSchema(0, maximum), "")
 	}
 	to := text("return", 512)
 	to.About = "the local path to continue to; / for anything else"

@@ -21,10 +21,10 @@ import (
 
 // heavySite publishes six documents of nearly 2 MiB, which is all that an inspection reads.
 func heavySite(t testing.TB) *inspecttest.Site {
-	const most = 2<<20 - 4096
+	const maximum = 2<<20 - 4096
 	var text strings.Builder
 	page := func(path, kind, first, again, last string) {
-		body := first + strings.Repeat(again, (most-len(first)-len(last))/len(again)) + last
+		body := first + strings.Repeat(again, (maximum-len(first)-len(last))/len(again)) + last
 		fmt.Fprintf(&text, "=== https://acme.example/%s\n200 %s\n\n%s\n", path, kind, body)
 	}
 	page("", "text/html", "<html><title>Acme</title>", "<p>Get an API key for $1 a month.</p>", "")
@@ -106,16 +106,16 @@ func spent(t testing.TB) time.Duration {
 // own 12 not counted, and so do a hundred at once of the one that publishes most in earnest.
 func TestMemoryOfInspectionsIsBounded(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(20))
-	const most = 64 << 20
+	const maximum = 64 << 20
 	inspector := inspect.New(heavySite(t), clock)
 	held := watched(func() { require.NoError(t, atOnce(t.Context(), inspector, 1)) })
-	require.Less(t, held, uint64(most), "one that costs most")
+	require.Less(t, held, uint64(maximum), "one that costs most")
 
 	site, err := inspecttest.Read("testdata/sites/api_first.txt")
 	require.NoError(t, err)
 	inspector = inspect.New(site, clock)
 	held = watched(func() { require.NoError(t, atOnce(t.Context(), inspector, 100)) })
-	require.Less(t, held, uint64(most), "a hundred at once")
+	require.Less(t, held, uint64(maximum), "a hundred at once")
 }
 
 // BenchmarkHundredAtOnce is a hundred inspections at once of the site that costs most. It reports

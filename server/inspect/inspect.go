@@ -106,8 +106,8 @@ func (i *Inspector) Inspect(ctx context.Context, url, task, runID string) (*Resu
 }
 
 // enter waits for a turn. Where none comes in time the error is ErrBusy, or the context's.
-func enter(ctx context.Context, turn chan struct{}, most time.Duration) error {
-	short, cancel := context.WithTimeout(ctx, most)
+func enter(ctx context.Context, turn chan struct{}, maximum time.Duration) error {
+	short, cancel := context.WithTimeout(ctx, maximum)
 	defer cancel()
 	select {
 	case turn <- struct{}{}:

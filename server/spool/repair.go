@@ -284,7 +284,7 @@ func (w *walk) cut(o *Options) error {
 		if err := setAside(w.dir, w.tear, o); err != nil {
 			return err
 		}
-		tell(w.dir, w.lost, len(w.tear), o)
+		reportLoss(w.dir, w.lost, len(w.tear), o)
 	}
 	f, err := os.OpenFile(filepath.Join(w.dir, w.tearName), os.O_WRONLY, 0)
 	if err != nil {
@@ -328,12 +328,12 @@ func salvage(dir string, from uint64, o *Options) (held, error) {
 		return held{}, err
 	}
 	if w.lost > 0 || raw > 0 {
-		tell(dir, w.lost, raw, o)
+		reportLoss(dir, w.lost, raw, o)
 	}
 	return into, replace(dir)
 }
 
-func tell(dir string, lost uint64, raw int, o *Options) {
+func reportLoss(dir string, lost uint64, raw int, o *Options) {
 	o.Log.Error("audit events are lost: damaged blocks of the spool were set aside",
 		"blocks", lost, "bytes", raw, "file", aside(dir))
 }

@@ -55,7 +55,7 @@ func (h *held) account() (*runner.Account, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.hear(stored.secrets()...)
+	h.addSecrets(stored.secrets()...)
 	return &runner.Account{
 		Host: h.flow.Host, Username: stored.Username, Password: stored.Password, Note: stored.Note,
 	}, nil

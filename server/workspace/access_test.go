@@ -72,7 +72,7 @@ func TestTestCredentialsReachTheirRun(t *testing.T) {
 		"signs in as " + testName + " with " + testPass, strings.ToUpper(testPass), "Zorro-99",
 		"UGFzcy00NzExLXdvcmQ=", "drow-1174-ssaP",
 	}
-	n, base := working(t, func(_ context.Context, task runner.Task, tell teller) (
+	n, base := working(t, func(_ context.Context, task runner.Task, emit sink) (
 		runner.Report, error,
 	) {
 		if task.Account == nil {
@@ -82,7 +82,7 @@ func TestTestCredentialsReachTheirRun(t *testing.T) {
 		given = append(given, *task.Account)
 		mu.Unlock()
 		for _, text := range said {
-			tell(runner.Event{At: time.Now(), Text: text})
+			emit(runner.Event{At: time.Now(), Text: text})
 		}
 		if task.Checkpoint == nil {
 			return runner.Report{Question: "Is it " + testPass + "?", Checkpoint: []byte(testPass)}, nil
@@ -154,7 +154,7 @@ func TestAQueuedRunWithoutCredentials(t *testing.T) {
 	run := c.start(id, "only-run").is(202, "").at("run", "id").(string)
 	ada.call("DELETE", "/v1/test-access/"+host, "").is(200, "")
 	n.work(t, n.group, verifier, map[string]runner.Agent{
-		"clever": agentFunc(func(context.Context, runner.Task, teller) (runner.Report, error) {
+		"clever": agentFunc(func(context.Context, runner.Task, sink) (runner.Report, error) {
 			return runner.Report{}, nil
 		}),
 	})

@@ -89,7 +89,7 @@ type API struct {
 	Flows     *Flows
 	Runs      *Runs
 	Purchases *Purchases
-	Till      *Till
+	Payments  *Payments
 	Alerts    *Alerts
 	Members   *Members
 	Operator  *Operator
@@ -122,8 +122,8 @@ func New(c Config) (*API, error) {
 	if a.inspection, err = inspection.Describe().Bytes(); err != nil {
 		return nil, err
 	}
-	if a.Till.open() {
-		routes = append(routes, a.Till.deskRoutes()...)
+	if a.Payments.open() {
+		routes = append(routes, a.Payments.paymentRoutes()...)
 	}
 	a.table, err = server.NewTable(routes, server.TableConfig{
 		Authenticate: a.authenticate, NewCaller: func() server.Caller { return new(Caller) },
@@ -142,10 +142,10 @@ func New(c Config) (*API, error) {
 
 // makeSubjects makes what the rows of the route table are handled by.
 func (a *API) makeSubjects(c *Config) (err error) {
-	if a.Till, err = newTill(a.base, c); err != nil {
+	if a.Payments, err = newPayments(a.base, c); err != nil {
 		return err
 	}
-	a.Purchases = &Purchases{a.base, a.Till}
+	a.Purchases = &Purchases{a.base, a.Payments}
 	a.Flows = &Flows{
 		base: a.base, verifier: c.Verifier, quoteKey: c.QuoteKey,
 		access: vault.New(c.QuoteKey, accessPurpose),
@@ -159,7 +159,7 @@ func (a *API) makeSubjects(c *Config) (err error) {
 		console: c.Console,
 	}
 	a.Members = &Members{a.base, a.Purchases, c.Proxies}
-	a.Operator = &Operator{a.base, a.Alerts, a.Till}
+	a.Operator = &Operator{a.base, a.Alerts, a.Payments}
 	return nil
 }
 

@@ -171,12 +171,12 @@ func (p *Purchases) decide(x *server.Exchange, workspace uint32, id [16]byte, ac
 		return fault
 	}
 	v, known := p.machine.Purchase(workspace, id)
-	if !known || !p.till.open() {
+	if !known || !p.payments.open() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), providerTimeout)
 	defer cancel()
-	if err := p.till.openCheckout(ctx, &v); err != nil {
+	if err := p.payments.openCheckout(ctx, &v); err != nil {
 		p.log.Warn("a payment page is not made yet", "purchase", paymentName(&v), "error", err)
 	}
 	if !p.fresh() {

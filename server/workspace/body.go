@@ -152,15 +152,15 @@ func (b *body) taken(name string) bool {
 }
 
 // text reads a string of least (0 or 1) to most characters.
-func (b *body) text(name string, least, most int) string {
-	if !b.given(name) && least == 0 {
+func (b *body) text(name string, minimum, maximum int) string {
+	if !b.given(name) && minimum == 0 {
 		return ""
 	}
 	text, ok := valueOf[string](b, name, "a string")
 	if !ok {
 		return ""
 	}
-	if wrong, ok := checkVisible(text, least, most); !ok {
+	if wrong, ok := checkVisible(text, minimum, maximum); !ok {
 		b.mistake(name, wrong)
 		return ""
 	}
@@ -188,34 +188,34 @@ func visible(text string) bool {
 var breaks = strings.NewReplacer("\n", " ", "\r", " ", "\t", " ")
 
 // checkText is form.CheckText for a text that may have several lines.
-func checkText(text string, least, most int) (wrong form.Mistake, ok bool) {
-	return form.CheckText(breaks.Replace(text), least, most)
+func checkText(text string, minimum, maximum int) (wrong form.Mistake, ok bool) {
+	return form.CheckText(breaks.Replace(text), minimum, maximum)
 }
 
 // checkVisible is checkText for a text that people read: one that must not be empty must not be
 // blank.
-func checkVisible(text string, least, most int) (wrong form.Mistake, ok bool) {
-	if wrong, ok = checkText(text, least, most); ok && least > 0 && !visible(text) {
+func checkVisible(text string, minimum, maximum int) (wrong form.Mistake, ok bool) {
+	if wrong, ok = checkText(text, minimum, maximum); ok && minimum > 0 && !visible(text) {
 		return form.Blank, false
 	}
 	return wrong, ok
 }
 
 // plain reports whether checkText finds nothing.
-func plain(text string, least, most int) bool {
-	_, ok := checkText(text, least, most)
+func plain(text string, minimum, maximum int) bool {
+	_, ok := checkText(text, minimum, maximum)
 	return ok
 }
 
 // number reads a whole number within bounds.
-func (b *body) number(name string, least, most int64) int64 {
+func (b *body) number(name string, minimum, maximum int64) int64 {
 	value, ok := valueOf[float64](b, name, "a number")
-	if ok && (value != float64(int64(value)) || int64(value) < least || int64(value) > most) {
-		b.mistake(name, form.Outside(least, most))
+	if ok && (value != float64(int64(value)) || int64(value) < minimum || int64(value) > maximum) {
+		b.mistake(name, form.Outside(minimum, maximum))
 		ok = false
 	}
 	if !ok {
-		return least
+		return minimum
 	}
 	return int64(value)
 }

@@ -36,7 +36,7 @@ const (
 // What it remembers is only when to ask again: a new leader asks at once, and each question is safe
 // to repeat.
 type collector struct {
-	*Till
+	*Payments
 	// polled is the number of the purchase that the pass before ended with, and pollAt when the
 	// next pass begins.
 	polled uint32
@@ -51,11 +51,11 @@ type paymentTask struct {
 
 // CollectPayments charges saved cards, makes and closes payment pages, finds payments that no
 // webhook reported, and sends money back, while this node leads and until ctx ends.
-func (t *Till) CollectPayments(ctx context.Context, leads func() (uint64, bool)) {
+func (t *Payments) CollectPayments(ctx context.Context, leads func() (uint64, bool)) {
 	if !t.open() {
 		return
 	}
-	c, slots := &collector{Till: t}, leader.Slots(paymentSlots)
+	c, slots := &collector{Payments: t}, leader.Slots(paymentSlots)
 	loop := leader.Loop[[16]byte, paymentTask]{
 		Leads: leads, Every: paymentsEvery, Now: t.clock, Due: c.due, Do: c.do,
 		Take: func(paymentTask) (func(), bool) { return slots.Take() },
@@ -112,7 +112,7 @@ func (c *collector) do(ctx context.Context, _ [16]byte, task paymentTask, failur
 	return rest, true
 }
 
-func (t *Till) carryOut(ctx context.Context, task paymentTask, failures int) error {
+func (t *Payments) carryOut(ctx context.Context, task paymentTask, failures int) error {
 	switch v := task.of; task.kind {
 	case state.TaskCharge:
 		return t.charge(ctx, v, failures)
@@ -144,7 +144,7 @@ func (t *Till) carryOut(ctx context.Context, task paymentTask, failures int) err
 }
 
 // pollPage finds a payment that no webhook reported, and a page that was closed before its time.
-func (t *Till) pollPage(ctx context.Context, v *state.PurchaseView) error {
+func (t *Payments) pollPage(ctx context.Context, v *state.PurchaseView) error {
 	status, err := t.cards.Checkout(ctx, v.Checkout)
 	if err != nil {
 		return err
@@ -161,7 +161,7 @@ const pageGoneMS = state.ApprovalMS + 2*state.CheckoutMS
 
 // closePage makes a payment page take no payment; one that its payer was faster on is booked. Who
 // calls notes that it is closed, together with what follows from that.
-func (t *Till) closePage(ctx context.Context, v *state.PurchaseView) (paid bool, err error) {
+func (t *Payments) closePage(ctx context.Context, v *state.PurchaseView) (paid bool, err error) {
 	status, err := t.cards.CloseCheckout(ctx, v.Checkout)
 	var no *payment.Error
 	switch age := t.now() - v.CreatedAt; {
@@ -179,7 +179,7 @@ func (t *Till) closePage(ctx context.Context, v *state.PurchaseView) (paid bool,
 
 // charge charges the saved card. A charge of unknown fate is looked for between failures, and when
 // the provider may have forgotten its key, it is only looked for, so that it is not paid twice.
-func (t *Till) charge(ctx context.Context, v *state.PurchaseView, failures int) error {
+func (t *Payments) charge(ctx context.Context, v *state.PurchaseView, failures int) error {
 	old := t.clock().Sub(time.UnixMilli(v.ChangedAt)) >= keyLife
 	r := payment.ChargeRequest{
 		InvoiceID: paymentName(v), Description: describe(v), IdempotencyKey: paymentName(v),
@@ -224,7 +224,7 @@ func refusedFor(err error, failures int) (code string, no bool) {
 
 // sendBack sends the first payment back that is due. One that the provider goes on refusing waits
 // for an operator, who sees it.
-func (t *Till) sendBack(ctx context.Context, v *state.PurchaseView, failures int) error {
+func (t *Payments) sendBack(ctx context.Context, v *state.PurchaseView, failures int) error {
 	at := slices.IndexFunc(v.Returns, func(r state.Return) bool { return r.Due() })
 	if at < 0 {
 		return nil

@@ -39,7 +39,7 @@ func TestNopIsDoubted(t *testing.T) {
 			{Name: "http", Kind: "http", Version: "1"},
 		}
 	})
-	hands := agentFunc(func(_ context.Context, task runner.Task, _ teller) (r runner.Report, _ error) {
+	hands := agentFunc(func(_ context.Context, task runner.Task, _ sink) (r runner.Report, _ error) {
 		if task.Credential != "" {
 			r.Credential = productKey
 		}

@@ -47,8 +47,8 @@ type held struct {
 // has ended and all keys are known: what is in a log cannot be taken out of it.
 func (h *held) obtains() bool { return h.flow.Credential != "" }
 
-// tell keeps what an agent says; what it hands over is known to the scrubber from then on.
-func (h *held) tell(e runner.Event) {
+// emit keeps what an agent says; what it hands over is known to the scrubber from then on.
+func (h *held) emit(e runner.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if e.Credential != "" {
@@ -71,8 +71,8 @@ func (h *held) handed() bool {
 	return len(h.keys) > 0
 }
 
-// hear lets the scrubber know what persons answered.
-func (h *held) hear(secrets ...string) {
+// addSecrets has the scrubber take out what persons answered, too.
+func (h *held) addSecrets(secrets ...string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.answered = append(h.answered, secrets...)
@@ -87,21 +87,21 @@ func (h *held) scrubber() (s scrubber, hidden bool) {
 // fit is a text of the agent's as it may be stored: without what it must not repeat, and only then
 // cut, so that no half of a key is left. Where the key is not known that the run is about, nothing
 // that could be one is left.
-func (h *held) fit(text string, most int) string {
+func (h *held) fit(text string, maximum int) string {
 	h.mu.Lock()
 	s, hidden := h.scrubber()
 	h.mu.Unlock()
-	return s.fit(text, most, hidden)
+	return s.fit(text, maximum, hidden)
 }
 
-func (s scrubber) fit(text string, most int, hidden bool) string {
+func (s scrubber) fit(text string, maximum int, hidden bool) string {
 	if len(text) > maxTold {
-		return cut(fmt.Sprintf("(%d bytes, left out)", len(text)), most)
+		return cut(fmt.Sprintf("(%d bytes, left out)", len(text)), maximum)
 	}
 	if text = masked(s.clean(text)); hidden {
 		text = veiled(text)
 	}
-	return cut(text, most)
+	return cut(text, maximum)
 }
 
 // told takes what the agent has said out, fit to be stored. What could not be stored may be put

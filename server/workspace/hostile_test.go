@@ -91,7 +91,7 @@ func TestEchoedKeysAreNotKept(t *testing.T) {
 			n.workWith(t, WorkersConfig{
 				Proposer: n.group, Verifier: verifier, Log: said.logger(),
 				Agents: map[string]runner.Agent{"clever": agentFunc(
-					func(context.Context, runner.Task, teller) (runner.Report, error) {
+					func(context.Context, runner.Task, sink) (runner.Report, error) {
 						return runner.Report{Credential: productKey}, nil
 					})},
 			})

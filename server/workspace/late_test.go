@@ -64,7 +64,7 @@ func lateWord(t *testing.T, ends func(*node, *caller, string), report runner.Rep
 	begun, release := make(chan struct{}, 2), make(chan struct{})
 	late := &overheard{n.group, make(chan engine.Outcome, 2)}
 	n.work(t, late, verifier, map[string]runner.Agent{"clever": agentFunc(
-		func(context.Context, runner.Task, teller) (runner.Report, error) {
+		func(context.Context, runner.Task, sink) (runner.Report, error) {
 			begun <- struct{}{}
 			<-release
 			return report, nil

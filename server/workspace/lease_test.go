@@ -49,7 +49,7 @@ func TestACutOffWorkerEndsItsAgent(t *testing.T) {
 	n.workWith(t, WorkersConfig{
 		Proposer: cut, Verifier: verifier, Lease: 2 * time.Second,
 		Agents: map[string]runner.Agent{"clever": agentFunc(
-			func(ctx context.Context, task runner.Task, _ teller) (runner.Report, error) {
+			func(ctx context.Context, task runner.Task, _ sink) (runner.Report, error) {
 				grace = task.Grace
 				<-ctx.Done()
 				why <- context.Cause(ctx)
@@ -77,7 +77,7 @@ func TestALastWordIsRepeated(t *testing.T) {
 			hard.times.Store(2)
 			n.workWith(t, WorkersConfig{
 				Proposer: hard, Verifier: verifier, Agents: map[string]runner.Agent{"clever": agentFunc(
-					func(context.Context, runner.Task, teller) (runner.Report, error) {
+					func(context.Context, runner.Task, sink) (runner.Report, error) {
 						if kind == state.KindAwaitPerson {
 							return runner.Report{Question: "What is the code?"}, nil
 						}
@@ -104,7 +104,7 @@ func TestAnAgentThatTakesTooLong(t *testing.T) {
 	over, cancel := context.WithTimeoutCause(t.Context(), 0, errWall)
 	defer cancel()
 	require.Equal(t, state.CodeWallTimeout, cutShort(over, &state.FinishRun{}).Code)
-	n, base := working(t, func(ctx context.Context, _ runner.Task, _ teller) (runner.Report, error) {
+	n, base := working(t, func(ctx context.Context, _ runner.Task, _ sink) (runner.Report, error) {
 		<-ctx.Done()
 		return runner.Report{Credential: productKey}, nil
 	})
@@ -138,7 +138,7 @@ func TestAVerificationThatIsCutShortIsNone(t *testing.T) {
 		Machine: n.Machine, Proposer: n.group, Verifier: verifier, Name: "n1", SealKey: [32]byte{7},
 		Leads: leads,
 		Agents: map[string]runner.Agent{"clever": agentFunc(
-			func(context.Context, runner.Task, teller) (runner.Report, error) {
+			func(context.Context, runner.Task, sink) (runner.Report, error) {
 				patient.Store(true)
 				return runner.Report{Credential: productKey}, nil
 			})},

@@ -298,10 +298,10 @@ func (o *Operator) approve(x *server.Exchange) *server.Fault {
 	if !o.fresh() {
 		return server.FaultConsistency
 	}
-	if v, known := o.machine.Purchase(row, waiting.ID); known && o.till.open() {
+	if v, known := o.machine.Purchase(row, waiting.ID); known && o.payments.open() {
 		ctx, cancel := context.WithTimeout(context.Background(), providerTimeout)
 		defer cancel()
-		if err := o.till.openCheckout(ctx, &v); err != nil {
+		if err := o.payments.openCheckout(ctx, &v); err != nil {
 			// It is approved all the same, and the page is made as soon as the provider answers.
 			o.log.Warn("a payment page is not made yet", "purchase", paymentName(&v),
 				"error", err)

@@ -65,7 +65,7 @@ func (h *held) unseal(stored []byte) (checkpoint []byte, err error) {
 	if err = wire.Decode([]byte(text), &p); err != nil {
 		return nil, fmt.Errorf("%w: a checkpoint: %w", runner.ErrUnavailable, err)
 	}
-	h.hear(p.Answers...)
+	h.addSecrets(p.Answers...)
 	h.stood = h.stood && !p.Untrue
 	h.checkpoint, h.reached = p.Checkpoint, p.Reached
 	return p.Checkpoint, nil

@@ -37,9 +37,9 @@ const currency = "USD"
 // providerTimeout bounds one question to a payment provider.
 const providerTimeout = 10 * time.Second
 
-// newTill makes the payment provider; purchases are its invoices.
-func newTill(b *base, c *Config) (*Till, error) {
-	t := &Till{base: b}
+// newPayments makes the payment provider; purchases are its invoices.
+func newPayments(b *base, c *Config) (*Payments, error) {
+	t := &Payments{base: b}
 	switch {
 	case !c.Payments:
 	case c.Cards != nil:
@@ -61,11 +61,11 @@ func newTill(b *base, c *Config) (*Till, error) {
 }
 
 // open reports whether purchases can be paid.
-func (t *Till) open() bool { return t.cards != nil }
+func (t *Payments) open() bool { return t.cards != nil }
 
-// deskRoutes are the rows of payments, which no caller of the API needs: the webhook of a provider
-// on the internet, or the pages of the built-in one, and where payers come back to.
-func (t *Till) deskRoutes() []server.Route {
+// paymentRoutes are the rows of payments, which no caller of the API needs: the webhook of a
+// provider on the internet, or the pages of the built-in one, and where payers come back to.
+func (t *Payments) paymentRoutes() []server.Route {
 	back := server.Row("GET", ReturnPath+"{purchase}", "showPaymentReturn",
 		"Where payers come back to", server.AccessOpen, func(x *server.Exchange) *server.Fault {
 			return x.PaidPage("The purchase", "succeeded", "")
@@ -100,7 +100,7 @@ func describe(v *state.PurchaseView) string {
 
 // openCheckout makes the payment page of an approved purchase. Again it is the same page. A page
 // that was not noted is not given out.
-func (t *Till) openCheckout(ctx context.Context, v *state.PurchaseView) error {
+func (t *Payments) openCheckout(ctx context.Context, v *state.PurchaseView) error {
 	if v.Status != state.PurchaseCheckout || v.URL != "" {
 		return nil
 	}
@@ -119,7 +119,7 @@ func (t *Till) openCheckout(ctx context.Context, v *state.PurchaseView) error {
 }
 
 // note brings what a provider said into the state.
-func (t *Till) note(kind engine.Kind, c wire.Fielder) error {
+func (t *Payments) note(kind engine.Kind, c wire.Fielder) error {
 	if r := t.propose(0, kind, c); r.Outcome != engine.OutcomeDone {
 		return fmt.Errorf("workspace: note what a payment provider said: %s", r.Outcome)
 	}
@@ -130,7 +130,7 @@ var errNoPurchase = errors.New("workspace: a payment for no purchase, or of anot
 
 // receive takes a provider's webhook: a purchase that was paid is paid once. Declined attempts
 // leave the page open for another card. What is not about a purchase of ours changes nothing.
-func (t *Till) receive(ctx context.Context, header func(string) string, body []byte) error {
+func (t *Payments) receive(ctx context.Context, header func(string) string, body []byte) error {
 	event, err := t.cards.ParseWebhook(t.clock(), header, body)
 	if err != nil || event.Kind != payment.EventPaid {
 		return err
@@ -149,7 +149,7 @@ func (t *Till) receive(ctx context.Context, header func(string) string, body []b
 }
 
 // settle brings a checkout that is paid into its purchase.
-func (t *Till) settle(s *payment.Status) error {
+func (t *Payments) settle(s *payment.Status) error {
 	id, ok := parseID(markPurchase, s.InvoiceID)
 	if s.State != payment.StatePaid {
 		return nil
@@ -172,7 +172,7 @@ func (t *Till) settle(s *payment.Status) error {
 // payment is on its way back, keeps this one to be sent back: no money may come and leave no trace.
 // What was booked is looked at afterwards, so that of two reports at once one is seen to be too
 // much.
-func (t *Till) book(c *state.NotePayment) error {
+func (t *Payments) book(c *state.NotePayment) error {
 	if err := t.note(state.KindNotePayment, c); err != nil {
 		return err
 	}
@@ -202,7 +202,7 @@ func (t *Till) book(c *state.NotePayment) error {
 var errQuorum = errors.New("workspace: no quorum")
 
 // payable reports whether a purchase takes a payment.
-func (t *Till) payable(_ context.Context, invoice string) (payment.InvoiceState, error) {
+func (t *Payments) payable(_ context.Context, invoice string) (payment.InvoiceState, error) {
 	if !t.fresh() {
 		return payment.InvoiceClosed, errQuorum
 	}
@@ -219,7 +219,7 @@ func (t *Till) payable(_ context.Context, invoice string) (payment.InvoiceState,
 
 // webhook is the provider's report. Only what was committed, or changes nothing, is answered 200:
 // anything else comes again.
-func (t *Till) webhook(x *server.Exchange) *server.Fault {
+func (t *Payments) webhook(x *server.Exchange) *server.Fault {
 	ctx, cancel := context.WithTimeout(context.Background(), providerTimeout)
 	defer cancel()
 	header := func(name string) string { return string(x.Ctx.Request.Header.Peek(name)) }
@@ -244,7 +244,7 @@ func (t *Till) webhook(x *server.Exchange) *server.Fault {
 }
 
 // page402 shows the sandbox's page, or carries out its form.
-func (t *Till) page402(x *server.Exchange) *server.Fault {
+func (t *Payments) page402(x *server.Exchange) *server.Fault {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*t.writeTimeout)
 	defer cancel()
 	var made payment.Answer

@@ -19,11 +19,11 @@ type places struct {
 }
 
 // take gives a request a place, and says how to leave it; nil when all are taken.
-func (p *places) take(most slotLimits, workspace uint32, claimed bool) (leave func()) {
+func (p *places) take(maximum slotLimits, workspace uint32, claimed bool) (leave func()) {
 	p.guard.Lock()
 	defer p.guard.Unlock()
-	if p.taken >= most.all || p.of[workspace] >= most.one ||
-		!claimed && p.strange >= most.strangers {
+	if p.taken >= maximum.all || p.of[workspace] >= maximum.one ||
+		!claimed && p.strange >= maximum.strangers {
 		return nil
 	}
 	if p.of == nil {

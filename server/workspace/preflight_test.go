@@ -66,7 +66,7 @@ func (c *caller) ran(flow, fingerprint, key string) answer {
 func TestWhatOneRunMadeTrueStandsForTheNext(t *testing.T) {
 	t.Parallel()
 	var p *moody
-	n, p, base := moodyNode(t, func(context.Context, runner.Task, teller) (runner.Report, error) {
+	n, p, base := moodyNode(t, func(context.Context, runner.Task, sink) (runner.Report, error) {
 		p.says(200, "all is done")
 		return runner.Report{}, nil
 	})
@@ -219,7 +219,7 @@ func TestAQuoteThatFindsNoPlaceSaysSo(t *testing.T) {
 func TestNoRunIDIsNoEmptyOne(t *testing.T) {
 	t.Parallel()
 	var p *moody
-	sign := func(_ context.Context, task runner.Task, _ teller) (runner.Report, error) {
+	sign := func(_ context.Context, task runner.Task, _ sink) (runner.Report, error) {
 		p.says(200, "done by "+task.RunID)
 		return runner.Report{}, nil
 	}

@@ -26,7 +26,7 @@ const (
 // askForPayment answers a start that found no run left: what there is to do, with a purchase that
 // waits for the owner where one is needed.
 func (p *Purchases) askForPayment(x *server.Exchange, flow [16]byte) *server.Fault {
-	if !p.till.open() {
+	if !p.payments.open() {
 		return no("hosting_not_configured")
 	}
 	token := mintToken()
@@ -95,7 +95,7 @@ func (p *Purchases) buy(x *server.Exchange) *server.Fault {
 	if refused = cmp.Or(refused, badKey); refused != nil {
 		return refused
 	}
-	if !p.till.open() {
+	if !p.payments.open() {
 		return no("hosting_not_configured")
 	}
 	token := mintToken()
@@ -220,12 +220,12 @@ func (p *Purchases) closeBefore(x *server.Exchange, id [16]byte) (
 
 // closeNow closes the payment page of a purchase, where there is one.
 func (p *Purchases) closeNow(v *state.PurchaseView) (closed []engine.Record, r *server.Fault) {
-	if !v.PageOpen || v.Status != state.PurchaseCheckout || !p.till.open() {
+	if !v.PageOpen || v.Status != state.PurchaseCheckout || !p.payments.open() {
 		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), p.writeTimeout)
 	defer cancel()
-	paid, err := p.till.closePage(ctx, v)
+	paid, err := p.payments.closePage(ctx, v)
 	if err != nil {
 		p.log.Warn("a payment page is not closed yet", "purchase", paymentName(v),
 			"error", err)
@@ -285,7 +285,7 @@ func (p *Purchases) setBilling(x *server.Exchange, b *body, c *state.SetBilling)
 // billing is a workspace's billing; its usage only where payments are on.
 func (p *Purchases) billing(v *state.AccountView) billingAnswer {
 	b := billingAnswer{Paused: v.Paused, CapCents: v.CapCents}
-	if !p.till.open() {
+	if !p.payments.open() {
 		return b
 	}
 	b.Usage = &monthUsage{

@@ -23,7 +23,7 @@ import (
 func (n *node) collect() {
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	running.Go(func() { n.api.Till.CollectPayments(ctx, leads) })
+	running.Go(func() { n.api.Payments.CollectPayments(ctx, leads) })
 	n.t.Cleanup(func() { stop(); running.Wait() })
 }
 
@@ -498,7 +498,7 @@ func TestAKeyThatWasUsedOtherwiseIsNoDecline(t *testing.T) {
 		if !charged {
 			s.stripe.UseKey(name)
 		} else {
-			_, err := s.api.Till.cards.Charge(t.Context(), payment.ChargeRequest{
+			_, err := s.api.Payments.cards.Charge(t.Context(), payment.ChargeRequest{
 				InvoiceID: name, Description: "in other words", IdempotencyKey: name,
 				Card:   "cus_" + session + "/pm_" + session,
 				Amount: payment.Amount{Minor: 1000, Currency: currency},
@@ -560,7 +560,7 @@ func TestAnInterruptedCancellation(t *testing.T) {
 	id, _ = c.approved("1")
 	number, _ := parseID(markPurchase, id)
 	closed := &state.NoteCheckout{ID: number, Closed: true}
-	require.NoError(t, s.api.Till.note(state.KindNoteCheckout, closed))
+	require.NoError(t, s.api.Payments.note(state.KindNoteCheckout, closed))
 	c.purchased(id, "cancelled")
 
 	workspace, _ := parseID(markWorkspace, c.workspace)

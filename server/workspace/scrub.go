@@ -16,9 +16,9 @@ import (
 // scrubbed replaces a key.
 const scrubbed = "[key]"
 
-// shortestKey is the shortest key that is scrubbed in all its encodings, in bytes: shorter ones
+// minKey is the shortest key that is scrubbed in all its encodings, in bytes: shorter ones
 // would be found in ordinary words.
-const shortestKey = 8
+const minKey = 8
 
 // maxTold bounds an agent's text that is scrubbed, in bytes. A longer one is left out whole:
 // cut before it is scrubbed, it could end in half a key.
@@ -45,7 +45,7 @@ func scrubberOf(secrets ...string) (s scrubber) {
 		switch {
 		case secret == "":
 			continue
-		case len(secret) < shortestKey:
+		case len(secret) < minKey:
 			s.exact = append(s.exact, secret)
 			continue
 		}
@@ -179,14 +179,14 @@ func (s scrubber) verdict(v *verify.Verdict) {
 // answerSecrets are the parts of a person's answer that an agent must not repeat: all of it, and
 // each word of at least four characters that is more than small letters (a code, a password).
 func answerSecrets(answer string) (secrets []string) {
-	const shortest = 4
+	const minimum = 4
 	words := strings.FieldsFunc(answer, func(r rune) bool {
 		return unicode.IsSpace(r) || strings.ContainsRune(`"'(),;<>`, r)
 	})
 	for _, word := range append([]string{strings.TrimSpace(answer)}, words...) {
 		word = strings.TrimRight(word, ".:!?")
 		small := strings.IndexFunc(word, func(r rune) bool { return r < 'a' || r > 'z' }) < 0
-		if utf8.RuneCountInString(word) >= shortest && (!small || len(words) == 1) {
+		if utf8.RuneCountInString(word) >= minimum && (!small || len(words) == 1) {
 			secrets = append(secrets, word)
 		}
 	}

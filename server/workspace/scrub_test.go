@@ -190,11 +190,11 @@ type blabber struct {
 
 const otherKey = "pk_fedcba9876543210"
 
-func (b *blabber) Run(_ context.Context, task runner.Task, tell teller) (runner.Report, error) {
+func (b *blabber) Run(_ context.Context, task runner.Task, emit sink) (runner.Report, error) {
 	said := "password=hunter2 " + task.Answer + " "
 	for _, key := range []string{productKey, otherKey} {
 		for _, text := range leaks(key) {
-			tell(runner.Event{At: time.Now(), Text: strings.Repeat("a ", 142) + text})
+			emit(runner.Event{At: time.Now(), Text: strings.Repeat("a ", 142) + text})
 			said += text + " "
 		}
 		require.Zero(b.t, <-b.beats, "nothing is stored of a run that is about a key while it works")
@@ -203,7 +203,7 @@ func (b *blabber) Run(_ context.Context, task runner.Task, tell teller) (runner.
 		return runner.Report{Question: said, Checkpoint: []byte(said)}, nil
 	}
 	for _, key := range []string{otherKey, productKey} {
-		tell(runner.Event{At: time.Now(), Text: said, Credential: key})
+		emit(runner.Event{At: time.Now(), Text: said, Credential: key})
 	}
 	if strings.Contains(task.Task, "panic") {
 		panic(said)
@@ -315,9 +315,9 @@ func TestHeartbeatsStoreWhatIsSaid(t *testing.T) {
 	n.workWith(t, WorkersConfig{
 		Proposer: hard, Verifier: verifier,
 		Agents: map[string]runner.Agent{"clever": agentFunc(
-			func(ctx context.Context, _ runner.Task, tell teller) (runner.Report, error) {
-				tell(runner.Event{Text: `sends {"password": "hunter2 & co"} as Bearer abcdef0`})
-				tell(runner.Event{Text: strings.Repeat(productKey, 1000)})
+			func(ctx context.Context, _ runner.Task, emit sink) (runner.Report, error) {
+				emit(runner.Event{Text: `sends {"password": "hunter2 & co"} as Bearer abcdef0`})
+				emit(runner.Event{Text: strings.Repeat(productKey, 1000)})
 				select {
 				case <-release:
 				case <-ctx.Done():

@@ -90,10 +90,10 @@ func networkText(network [16]byte) string {
 
 // localLimits are the limits of a workspace that has used so many of these runs today.
 func (m *Members) localLimits(used uint32) localLimits {
-	most := m.machine.Policy().LocalRunsPerDay
+	maximum := m.machine.Policy().LocalRunsPerDay
 	return localLimits{
-		Limited: used >= most, Window: "day", Limit: most, Used: used,
-		Remaining: most - min(most, used), ResetsAt: state.DayEnd(m.now()),
+		Limited: used >= maximum, Window: "day", Limit: maximum, Used: used,
+		Remaining: maximum - min(maximum, used), ResetsAt: state.DayEnd(m.now()),
 	}
 }
 

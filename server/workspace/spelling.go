@@ -119,8 +119,8 @@ func percent(text string) (r rune, n int) {
 
 // entity reads a character as HTML may have it.
 func entity(text string) (r rune, n int) {
-	const longest = 12
-	end := strings.IndexByte(text[:min(len(text), longest)], ';')
+	const maximum = 12
+	end := strings.IndexByte(text[:min(len(text), maximum)], ';')
 	if end <= 0 {
 		return 0, 0
 	}
@@ -155,9 +155,9 @@ func escaped(text string, read func(n int, r rune)) {
 		return
 	}
 	// Not more than a few: a text of nothing else would be read again from each of its places.
-	const most = 16
+	const maximum = 16
 	behind := text[5:]
-	near := behind[:min(len(behind), most)]
+	near := behind[:min(len(behind), maximum)]
 	n = 5 + len(near) - len(strings.TrimLeft(near, `\`))
 	if second, ok := hexadecimal(strings.TrimPrefix(text[n:], "u"), 4); ok && text[n] == 'u' {
 		read(n+5, utf16.DecodeRune(value, second))

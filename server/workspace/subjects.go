@@ -33,11 +33,11 @@ type Runs struct {
 // Purchases are what workspaces buy: runs, and who lets them pay.
 type Purchases struct {
 	*base
-	till *Till
+	payments *Payments
 }
 
-// Till is where purchases are paid: what providers are asked about them, and what they report.
-type Till struct {
+// Payments are how purchases are paid: what providers are asked about them, and what they report.
+type Payments struct {
 	*base
 	// cards is the payment provider; nil where purchases cannot be paid. sandbox is the same where
 	// it is the built-in one.
@@ -66,6 +66,6 @@ type Members struct {
 // Operator are the tools for workspaces on the operations listener.
 type Operator struct {
 	*base
-	alerts *Alerts
-	till   *Till
+	alerts   *Alerts
+	payments *Payments
 }

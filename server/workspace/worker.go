@@ -196,7 +196,7 @@ func (h *held) task() (t runner.Task, err error) {
 	if t.Answer, err = h.answers.Open(0, h.id, h.Answer); err != nil {
 		return t, fmt.Errorf("%w: a person's answer: %w", runner.ErrUnavailable, err)
 	}
-	h.hear(answerSecrets(t.Answer)...)
+	h.addSecrets(answerSecrets(t.Answer)...)
 	return t, nil
 }
 
@@ -218,9 +218,9 @@ func (h *held) act(ctx context.Context) (report runner.Report, err error) {
 			report, err = runner.Report{}, fmt.Errorf("%w: it panicked", runner.ErrUnavailable)
 		}
 	}()
-	report, err = agent.Run(ctx, task, h.tell)
+	report, err = agent.Run(ctx, task, h.emit)
 	if report.Credential != "" {
-		h.tell(runner.Event{Credential: report.Credential})
+		h.emit(runner.Event{Credential: report.Credential})
 	}
 	if err == nil && !h.obtains() && h.handed() {
 		// Heartbeats store what it says: an event before may have held the key.

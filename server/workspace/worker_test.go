@@ -20,12 +20,12 @@ import (
 )
 
 // agentFunc is an agent of one function.
-type agentFunc func(context.Context, runner.Task, teller) (runner.Report, error)
+type agentFunc func(context.Context, runner.Task, sink) (runner.Report, error)
 
-type teller = func(runner.Event)
+type sink = func(runner.Event)
 
-func (f agentFunc) Run(ctx context.Context, t runner.Task, tell teller) (runner.Report, error) {
-	return f(ctx, t, tell)
+func (f agentFunc) Run(ctx context.Context, t runner.Task, emit sink) (runner.Report, error) {
+	return f(ctx, t, emit)
 }
 
 const productKey = "pk_0123456789abcdef"
@@ -120,9 +120,9 @@ func TestAVerificationHasTimeForAllItsCalls(t *testing.T) {
 
 func TestARunIsDecidedByFiveCalls(t *testing.T) {
 	t.Parallel()
-	n, base := working(t, func(_ context.Context, task runner.Task, tell teller,
+	n, base := working(t, func(_ context.Context, task runner.Task, emit sink,
 	) (runner.Report, error) {
-		tell(runner.Event{At: time.Now(), Text: "signed up\x00 at " + task.URL})
+		emit(runner.Event{At: time.Now(), Text: "signed up\x00 at " + task.URL})
 		return runner.Report{Credential: productKey}, nil
 	})
 	c := n.signUp("")
@@ -171,7 +171,7 @@ func TestNopPassesOnlyWhatStands(t *testing.T) {
 // the sixth time that it asks, the run ends and costs nothing.
 func TestARunDoesNotWaitForEver(t *testing.T) {
 	t.Parallel()
-	n, base := working(t, func(_ context.Context, task runner.Task, _ teller) (runner.Report, error) {
+	n, base := working(t, func(_ context.Context, task runner.Task, _ sink) (runner.Report, error) {
 		return runner.Report{Question: "And now?", Steps: task.Steps + 3, Tokens: task.Tokens + 50}, nil
 	})
 	c := n.signUp("")
@@ -201,7 +201,7 @@ func must[T any](value T, ok bool) T {
 func TestAPersonHelps(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Bool
-	n, base := working(t, func(_ context.Context, task runner.Task, _ teller) (runner.Report, error) {
+	n, base := working(t, func(_ context.Context, task runner.Task, _ sink) (runner.Report, error) {
 		if asked.Swap(true) {
 			require.Equal(t, "page 2", string(task.Checkpoint))
 			require.Equal(t, "the code is 4711", task.Answer)
@@ -243,7 +243,7 @@ func TestWhatARunMadeTrueBeforeItAsked(t *testing.T) {
 		}
 	})
 	n.work(t, n.group, verifier, map[string]runner.Agent{"clever": agentFunc(
-		func(context.Context, runner.Task, teller) (runner.Report, error) {
+		func(context.Context, runner.Task, sink) (runner.Report, error) {
 			done.Store(true)
 			if asked.Swap(true) {
 				return runner.Report{}, nil
@@ -273,34 +273,34 @@ func TestHowRunsEnd(t *testing.T) {
 		status, outcome, code string
 		state                 string
 	}{
-		"blocked": {func(context.Context, runner.Task, teller) (runner.Report, error) {
+		"blocked": {func(context.Context, runner.Task, sink) (runner.Report, error) {
 			return runner.Report{
 				Blocked: true, Step: "signup", Code: "captcha", Reason: "There is a CAPTCHA.", Reached: true,
 			}, nil
 		}, "completed", "blocked", "captcha", "committed"},
-		"blocked, and no more": {func(context.Context, runner.Task, teller) (runner.Report, error) {
+		"blocked, and no more": {func(context.Context, runner.Task, sink) (runner.Report, error) {
 			return runner.Report{Blocked: true, Reached: true}, nil
 		}, "completed", "blocked", "no_credential", "committed"},
-		"blocked, it says": {func(context.Context, runner.Task, teller) (runner.Report, error) {
+		"blocked, it says": {func(context.Context, runner.Task, sink) (runner.Report, error) {
 			return runner.Report{Blocked: true, Step: "signup", Code: "captcha"}, nil
 		}, "completed", "inconclusive", "product_not_reached", "returned"},
-		"its own limit": {func(context.Context, runner.Task, teller) (runner.Report, error) {
+		"its own limit": {func(context.Context, runner.Task, sink) (runner.Report, error) {
 			return runner.Report{Step: "signup", Code: "time_budget", Reason: "Too late.", Reached: true}, nil
 		}, "completed", "inconclusive", "time_budget", "returned"},
-		"a made-up key": {func(context.Context, runner.Task, teller) (runner.Report, error) {
+		"a made-up key": {func(context.Context, runner.Task, sink) (runner.Report, error) {
 			return runner.Report{Credential: "pk_madeup"}, nil
 		}, "completed", "blocked", "key_refused", "committed"},
-		"keeps too much": {func(context.Context, runner.Task, teller) (runner.Report, error) {
+		"keeps too much": {func(context.Context, runner.Task, sink) (runner.Report, error) {
 			return runner.Report{Question: "?", Checkpoint: make([]byte, state.MaxCheckpoint+1)}, nil
 		}, "failed", "inconclusive", "provider_unavailable", "returned"},
 		"not there": {nil, "failed", "inconclusive", "provider_unavailable", "returned"},
-		"lost": {func(context.Context, runner.Task, teller) (runner.Report, error) {
+		"lost": {func(context.Context, runner.Task, sink) (runner.Report, error) {
 			return runner.Report{}, runner.ErrUnavailable
 		}, "failed", "inconclusive", "provider_unavailable", "returned"},
-		"panics": {func(context.Context, runner.Task, teller) (runner.Report, error) {
+		"panics": {func(context.Context, runner.Task, sink) (runner.Report, error) {
 			panic("boom")
 		}, "failed", "inconclusive", "provider_unavailable", "returned"},
-		"asks after the key": {func(context.Context, runner.Task, teller) (runner.Report, error) {
+		"asks after the key": {func(context.Context, runner.Task, sink) (runner.Report, error) {
 			return runner.Report{Credential: productKey, Question: "and now?"}, nil
 		}, "failed", "inconclusive", "human_after_credential", "returned"},
 	} {
@@ -341,7 +341,7 @@ func TestBlockedIsDecidedByCalls(t *testing.T) {
 	})
 	var key, goesTo atomic.Value
 	n.work(t, n.group, verifier, map[string]runner.Agent{"clever": agentFunc(
-		func(context.Context, runner.Task, teller) (runner.Report, error) {
+		func(context.Context, runner.Task, sink) (runner.Report, error) {
 			mode.Store(goesTo.Load())
 			return runner.Report{
 				Blocked: true, Step: "signup", Code: "captcha", Reason: "There is a CAPTCHA.",
@@ -385,7 +385,7 @@ func TestBlockedIsDecidedByCalls(t *testing.T) {
 func TestWhatWasReachedBeforeAWait(t *testing.T) {
 	t.Parallel()
 	for _, reached := range []bool{true, false} {
-		n, base := working(t, func(_ context.Context, task runner.Task, _ teller) (runner.Report, error) {
+		n, base := working(t, func(_ context.Context, task runner.Task, _ sink) (runner.Report, error) {
 			if task.Checkpoint != nil {
 				return runner.Report{Blocked: true, Step: "signup", Code: "email_code"}, nil
 			}
@@ -409,7 +409,7 @@ func TestAChangedKeyReturnsTheRun(t *testing.T) {
 	n, verifier, base := idleNode(t)
 	n.workWith(t, WorkersConfig{
 		Proposer: n.group, Verifier: verifier, Agents: map[string]runner.Agent{"clever": agentFunc(
-			func(context.Context, runner.Task, teller) (runner.Report, error) {
+			func(context.Context, runner.Task, sink) (runner.Report, error) {
 				return runner.Report{Question: "And now?"}, nil
 			})},
 	}, func(w *Workers) {
@@ -428,9 +428,9 @@ func TestAChangedKeyReturnsTheRun(t *testing.T) {
 // TestAKeyThatNobodyAskedFor ends the run: of a flow without a credential events are stored as they
 // are said, so that one may have had the key.
 func TestAKeyThatNobodyAskedFor(t *testing.T) {
-	n, base := working(t, func(_ context.Context, _ runner.Task, tell teller) (runner.Report, error) {
-		tell(runner.Event{At: time.Now(), Credential: productKey})
-		tell(runner.Event{At: time.Now(), Text: "has " + productKey})
+	n, base := working(t, func(_ context.Context, _ runner.Task, emit sink) (runner.Report, error) {
+		emit(runner.Event{At: time.Now(), Credential: productKey})
+		emit(runner.Event{At: time.Now(), Text: "has " + productKey})
 		return runner.Report{Step: "signup"}, nil
 	})
 	c := n.signUp("")
@@ -448,7 +448,7 @@ func TestAKeyThatNobodyAskedFor(t *testing.T) {
 func TestCancelEndsTheAgent(t *testing.T) {
 	t.Parallel()
 	begun, ended := make(chan struct{}), make(chan struct{})
-	n, base := working(t, func(ctx context.Context, _ runner.Task, _ teller) (runner.Report, error) {
+	n, base := working(t, func(ctx context.Context, _ runner.Task, _ sink) (runner.Report, error) {
 		close(begun)
 		<-ctx.Done()
 		close(ended)

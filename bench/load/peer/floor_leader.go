@@ -114,8 +114,8 @@ func (f *Front) serveFloorLeader(in io.Reader, out io.Writer) error {
 	return <-l.failed // the process ends with this
 }
 
-// hear takes a follower's acknowledgements.
-func (l *floorLeader) hear(conn io.Reader) {
+// receive takes a follower's acknowledgements.
+func (l *floorLeader) receive(conn io.Reader) {
 	var number [8]byte
 	for {
 		if _, err := io.ReadFull(conn, number[:]); err != nil {

@@ -183,11 +183,11 @@ type Limits struct {
 	KeysPerAccount      int `yaml:"keysPerAccount"`
 	CatalogPerAccount   int `yaml:"catalogPerAccount"`
 	WebhooksPerAccount  int `yaml:"webhooksPerAccount"`
-	// ReservationsPerCustomer and ReservationsPerEnvironment bound what is open, LongestReservation
+	// ReservationsPerCustomer and ReservationsPerEnvironment bound what is open, MaxReservation
 	// how long one may live in all, whatever extends it: 1 s to 7 days.
 	ReservationsPerCustomer    int           `yaml:"reservationsPerCustomer"`
 	ReservationsPerEnvironment int           `yaml:"reservationsPerEnvironment"`
-	LongestReservation         time.Duration `yaml:"longestReservation"`
+	MaxReservation             time.Duration `yaml:"longestReservation"`
 	// ReservationMemory is the budget for reservations in MiB, open and closed; 0 takes a quarter of
 	// Memory, at most 8 GiB.
 	ReservationMemory int `yaml:"reservationMemoryMiB"`
@@ -312,9 +312,9 @@ const ReservationBytes = 512
 
 // MaxReservations is the number of reservations that fit their budget.
 func (c *Config) MaxReservations() uint64 {
-	const most = 8 << 30
+	const maximum = 8 << 30
 	budget := uint64(c.Limits.ReservationMemory) << 20
-	return cmp.Or(budget, min(c.MemoryBytes()/4, most)) / ReservationBytes
+	return cmp.Or(budget, min(c.MemoryBytes()/4, maximum)) / ReservationBytes
 }
 
 // MemoryBytes is what the process may use.

@@ -188,8 +188,8 @@ func (c *Config) validateLimits(complain complainer) {
 	}
 	complain.within("limits.reservationsPerCustomer", l.ReservationsPerCustomer, 1, 100_000)
 	complain.within("limits.reservationsPerEnvironment", l.ReservationsPerEnvironment, 1, 4_000_000)
-	complain.when(l.LongestReservation < time.Second || l.LongestReservation > 7*24*time.Hour,
-		"limits.longestReservation: %s: want 1s to 168h", l.LongestReservation)
+	complain.when(l.MaxReservation < time.Second || l.MaxReservation > 7*24*time.Hour,
+		"limits.longestReservation: %s: want 1s to 168h", l.MaxReservation)
 	for name, weight := range c.Weights {
 		complain.within("weights."+name, weight, 1, 1000)
 	}

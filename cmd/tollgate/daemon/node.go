@@ -131,7 +131,7 @@ func (n *node) lead() {
 		n.outbox.Run, n.tenants.workers.Run,
 		func(ctx context.Context) { n.payments.Run(ctx, n.cluster.Billing().Leads) },
 		func(ctx context.Context) { n.payments.RunTopUps(ctx, n.cluster.Billing().Leads) },
-		func(ctx context.Context) { api.Till.CollectPayments(ctx, leads) },
+		func(ctx context.Context) { api.Payments.CollectPayments(ctx, leads) },
 		func(ctx context.Context) { api.Alerts.DeliverAlerts(ctx, leads) },
 		func(ctx context.Context) { api.Flows.KeepSchedules(ctx, leads) },
 	} {
@@ -374,7 +374,7 @@ func (n *node) proposeLimits() {
 		AccountEndpoints: uint64(n.settings.Limits.WebhooksPerAccount),
 		CustomerHolds:    uint64(n.settings.Limits.ReservationsPerCustomer),
 		EnvironmentHolds: uint64(n.settings.Limits.ReservationsPerEnvironment),
-		HoldMS:           n.settings.Limits.LongestReservation.Milliseconds(),
+		HoldMS:           n.settings.Limits.MaxReservation.Milliseconds(),
 		MaxReservations:  n.settings.MaxReservations(),
 	}
 	// What is wanted may be more than there can be: it is not to be proposed again and again.

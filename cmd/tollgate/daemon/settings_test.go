@@ -23,7 +23,7 @@ func TestSettingsReachWhatTheyGovern(t *testing.T) {
 		KeyRetention: 26 * time.Hour, EventWindow: 25 * time.Hour, AuditRetention: 27 * time.Hour,
 		KeyMemory: 64, CustomersPerAccount: 2, KeysPerAccount: 3, CatalogPerAccount: 4,
 		WebhooksPerAccount: 1, ReservationsPerCustomer: 5, ReservationsPerEnvironment: 6,
-		LongestReservation: 7 * time.Hour, ReservationMemory: 3,
+		MaxReservation: 7 * time.Hour, ReservationMemory: 3,
 	}
 	n := startNodesWith(t, 1, func(c *config.Config) {
 		c.Limits = limits

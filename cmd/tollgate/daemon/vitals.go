@@ -91,7 +91,7 @@ func (n *node) keys() doctor.Keys {
 	stats, limits := n.machine.Stats(), n.machine.Limits()
 	k := doctor.Keys{
 		Held: stats.IdempotencyKeys, Limit: limits.MaxKeys,
-		OnDisk: stats.KeysOnDisk, MemoryLimit: limits.MostKeysInMemory(),
+		OnDisk: stats.KeysOnDisk, MemoryLimit: limits.MaxKeysBehind(),
 	}
 	if status := n.cluster.Billing().Status().Keys; status != nil {
 		k.FilterBytes, k.Uncovered, k.Problem = status.FilterBytes, status.Uncovered, status.Problem

@@ -184,19 +184,19 @@ func (c *DoctorCommand) askOne(ctx context.Context, w *doctor.Witness) {
 	defer node.Close()
 	node.AnswerTimeout = doctorPatience
 	var status cluster.Status
-	if w.Refused = tell(ctx, node, "/cluster", &status); w.Refused != nil {
+	if w.Refused = askNode(ctx, node, "/cluster", &status); w.Refused != nil {
 		w.Remedy = remedy(w.Refused)
 		return
 	}
 	w.Node, w.Status = status.NodeID, &status
 	var vitals doctor.Vitals
-	if w.Refused = tell(ctx, node, "/node", &vitals); w.Refused == nil {
+	if w.Refused = askNode(ctx, node, "/node", &vitals); w.Refused == nil {
 		w.Vitals = &vitals
 	}
 }
 
-// tell asks a node for what it tells at a path, once.
-func tell(ctx context.Context, node *api.Client, path string, v any) error {
+// askNode reads what a node answers at a path, once.
+func askNode(ctx context.Context, node *api.Client, path string, v any) error {
 	answer, err := node.Try(ctx, api.Request{Method: "GET", Path: admin.Prefix + path})
 	if err != nil {
 		return err

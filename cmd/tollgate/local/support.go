@@ -130,9 +130,9 @@ func (b *bundle) configs(files []string) (texts [][]byte) {
 	return texts
 }
 
-// shortestSecret is how long a value has to be, in bytes, to be left out of the bundle where its
+// minSecret is how long a value has to be, in bytes, to be left out of the bundle where its
 // file is not a configuration.
-const shortestSecret = 8
+const minSecret = 8
 
 // values are the values of a YAML file, or its words where it is none.
 func values(file string) (all []string) {
@@ -151,7 +151,7 @@ func values(file string) (all []string) {
 		nodes = append(nodes[1:], n.Content...)
 		all = append(all, n.Value)
 	}
-	return slices.DeleteFunc(all, func(value string) bool { return len(value) < shortestSecret })
+	return slices.DeleteFunc(all, func(value string) bool { return len(value) < minSecret })
 }
 
 func (b *bundle) problem(what string, err error) {

@@ -107,10 +107,10 @@ var listenerReadings = []reading[Listener]{
 	onListener("requests_under_way", "Requests that are being carried out.",
 		requests((*server.Gate).Load)),
 	onListener("requests_limit", "Requests that may be carried out at a time.",
-		requests((*server.Gate).Most)),
+		requests((*server.Gate).Max)),
 	onListener("body_bytes", "Bodies over 4 KiB of requests under way.", bytes((*server.Gate).Load)),
 	onListener("body_limit_bytes", "What these bodies may take together.",
-		bytes((*server.Gate).Most)),
+		bytes((*server.Gate).Max)),
 }
 
 // requests and bytes are the two numbers that a gate says at a time.

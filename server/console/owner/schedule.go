@@ -44,7 +44,7 @@ type accessPage struct {
 	Hosts []state.AccessView
 	// Host, Username and Note are the form's values: those just refused.
 	Host, Username, Note string
-	Most                 int
+	Max                  int
 	Path                 string
 }
 
@@ -53,7 +53,7 @@ const accessPath = Root + "/test-access"
 func showAccess(v *visit) {
 	data := &accessPage{
 		Hosts: v.config.Machine.TestAccesses(v.who.Workspace), Host: v.query("host"),
-		Most: state.MaxTestAccess, Path: accessPath,
+		Max: state.MaxTestAccess, Path: accessPath,
 	}
 	if v.status != 0 {
 		data.Host, data.Username = v.fields.Get("host"), v.fields.Get("username")

@@ -45,7 +45,7 @@ func (c *Chart) Top() float64 {
 			sums[i] += math.Max(v, 0)
 		}
 	}
-	return Plot{Points: sums, Most: 1}.Top()
+	return Plot{Points: sums, Max: 1}.Top()
 }
 
 // drawn is the chart with no more buckets than are drawn.

@@ -61,13 +61,13 @@ type Plot struct {
 	// Labels name the points. A plot that has them has a mark with a title for each, or for each
 	// few of many, and Rows.
 	Labels []string
-	// Most is the least that the top of the plot stands for, so that noise about nothing looks small.
-	Most float64
+	// Max is the least that the top of the plot stands for, so that noise about nothing looks small.
+	Max float64
 }
 
 // Top is what the plot's upper edge stands for: 1, 2 or 5 times a power of ten.
 func (p Plot) Top() float64 {
-	most := p.Most
+	most := p.Max
 	for _, v := range p.Points {
 		if v > most && !math.IsInf(v, 0) {
 			most = v

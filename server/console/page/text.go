@@ -75,16 +75,16 @@ func Cents(cents any) string {
 }
 
 // Clip is a text of so many characters at most: the beginning of a longer one, and its end.
-func Clip(most int, text string) string {
-	if len(text) <= most {
+func Clip(maximum int, text string) string {
+	if len(text) <= maximum {
 		return text
 	}
 	all := []rune(text)
-	if len(all) <= most {
+	if len(all) <= maximum {
 		return text
 	}
-	end := most / 3
-	return string(all[:most-end-1]) + "…" + string(all[len(all)-end:])
+	end := maximum / 3
+	return string(all[:maximum-end-1]) + "…" + string(all[len(all)-end:])
 }
 
 // Percent writes a share of 1 in percents: 87.5 %.

@@ -149,13 +149,13 @@ func (v *visit) checkout(invoice string) (url string, ok bool) {
 // openCheckout is the address of the provider's page for an invoice that is open; empty where none
 // is.
 func (v *visit) openCheckout(invoice string) (url string, ok bool) {
-	desk := v.portal.config.Payments
-	if desk == nil {
+	service := v.portal.config.Payments
+	if service == nil {
 		return "", true
 	}
 	id, _ := server.ParseUUID(invoice)
 	at := payments.Place{Account: v.account, Kind: v.kind, Env: v.link.Env}
-	url, fault := desk.Reopen(context.Background(), at, id)
+	url, fault := service.Reopen(context.Background(), at, id)
 	if fault != nil {
 		v.x.Refuse(fault)
 	}

@@ -55,24 +55,24 @@ func start(t testing.TB) *node {
 	guarded, err := fetch.New(fetch.Config{})
 	require.NoError(t, err)
 	t.Cleanup(guarded.Close)
-	desk, err := payments.New(payments.Config{
+	service, err := payments.New(payments.Config{
 		Machine: n.Machine, Proposer: n, Reader: n, Fetch: guarded, SealKey: [32]byte{1},
 		PublicURL: n.base,
 	})
 	require.NoError(t, err)
-	provider, err := desk.Prepare(payments.Place{
+	provider, err := service.Prepare(payments.Place{
 		Account: "demo", Kind: billing.EnvironmentSandbox, Env: n.env,
 	}, payments.Settings{Provider: billing.ProviderSandbox})
 	require.NoError(t, err)
 	n.Do(t, billing.KindSetPaymentProvider, &provider)
 	api, err := client.New(client.Config{
 		Machine: n.Machine, Proposer: n, Reader: n, Events: n, Counts: n, NodeID: 1,
-		SpoolDir: t.TempDir(), Payments: desk, Links: n.links, Now: n.now,
+		SpoolDir: t.TempDir(), Payments: service, Links: n.links, Now: n.now,
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, api.Close()) })
 	pages, err := portal.New(portal.Config{
-		Client: api.Table(), Machine: n.Machine, Reader: n, Links: n.links, Payments: desk,
+		Client: api.Table(), Machine: n.Machine, Reader: n, Links: n.links, Payments: service,
 		Origin: n.base, Now: n.now,
 	})
 	require.NoError(t, err)

@@ -212,15 +212,15 @@ const maxPages = 10
 // Open are the newest open reservations of a customer, so many at most. page lists some of them,
 // from a cursor on.
 func Open(
-	most int, page func(limit, cursor string) (list []api.Reservation, next string, ok bool),
+	maximum int, page func(limit, cursor string) (list []api.Reservation, next string, ok bool),
 ) (all []api.Reservation, more, ok bool) {
 	next := ""
 	for range maxPages {
 		var list []api.Reservation
-		if list, next, ok = page(strconv.Itoa(most-len(all)), next); !ok {
+		if list, next, ok = page(strconv.Itoa(maximum-len(all)), next); !ok {
 			return nil, false, false
 		}
-		if all = append(all, list...); next == "" || len(all) >= most {
+		if all = append(all, list...); next == "" || len(all) >= maximum {
 			break
 		}
 	}

@@ -161,7 +161,7 @@ func (r *run) plan(steps []step, s step) []step {
 		return steps
 	case s.via == viaSitemap && r.count[s.role] > 0:
 		return steps
-	case r.count[s.role] >= most[s.role]:
+	case r.count[s.role] >= maxOfRole[s.role]:
 		r.miss(&s, MissedMore)
 		return steps
 	}

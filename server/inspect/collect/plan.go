@@ -74,8 +74,8 @@ func wellKnown(origin *url.URL, home string) []step {
 	return steps
 }
 
-// most is how many links of a role are followed.
-var most = map[string]int{
+// maxOfRole is how many links of a role are followed.
+var maxOfRole = map[string]int{
 	RoleOpenAPI: 4, RoleDocs: 4, RoleAuthDocs: 3, RolePricing: 2, RoleSignup: 1, RoleSitemap: 1,
 	RoleLLMs: 1, RoleOAuthServer: 1, RoleArazzo: 2,
 }

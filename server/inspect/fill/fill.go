@@ -238,12 +238,12 @@ func (f *Filler) object(outer string, n *tree.Node, depth int, left *int) (any, 
 
 // array has as many items as it must.
 func (f *Filler) array(name string, n *tree.Node, depth int, left *int) (any, *Stop) {
-	least, err := strconv.Atoi(n.Of("minItems").AsScalar())
+	minimum, err := strconv.Atoi(n.Of("minItems").AsScalar())
 	if err != nil {
-		least = 0
+		minimum = 0
 	}
 	made := []any{}
-	for range least {
+	for range minimum {
 		item, why := f.Value(name, n.Of("items"), depth+1, left)
 		if why != nil {
 			return nil, why
@@ -329,11 +329,11 @@ func (f *Filler) text(name string, n *tree.Node) (any, *Stop) {
 
 // within brings a text to the length that its schema wants.
 func within(text string, n *tree.Node) string {
-	if most, err := strconv.Atoi(n.Of("maxLength").AsScalar()); err == nil && most >= 0 {
-		text = head(text, most)
+	if maximum, err := strconv.Atoi(n.Of("maxLength").AsScalar()); err == nil && maximum >= 0 {
+		text = head(text, maximum)
 	}
-	least, err := strconv.Atoi(n.Of("minLength").AsScalar())
-	if short := min(least, maxText) - len(text); err == nil && short > 0 {
+	minimum, err := strconv.Atoi(n.Of("minLength").AsScalar())
+	if short := min(minimum, maxText) - len(text); err == nil && short > 0 {
 		text += strings.Repeat("x", short)
 	}
 	return text

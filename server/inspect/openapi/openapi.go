@@ -14,13 +14,13 @@ import (
 
 // Bounds of a description.
 const (
-	MaxOperations = 5_000
-	maxTags       = 500
-	mostTags      = 20 // of one operation
-	maxSchemes    = 200
-	maxFlows      = 10 // of one scheme
-	maxRefs       = 16
-	maxQuote      = 240
+	MaxOperations    = 5_000
+	maxTags          = 500
+	maxOperationTags = 20 // of one operation
+	maxSchemes       = 200
+	maxFlows         = 10 // of one scheme
+	maxRefs          = 16
+	maxQuote         = 240
 )
 
 // ErrNotOpenAPI: the text is a document, but none of these.
@@ -286,7 +286,7 @@ func (w *walker) operation(method, path string, n *tree.Node) bool {
 	w.call(&o, n)
 	o.ID, o.Summary = w.said(n.Of("operationId")), w.said(n.Of("summary"))
 	tags := n.Of("tags").List()
-	for i := range tags[:min(len(tags), mostTags)] {
+	for i := range tags[:min(len(tags), maxOperationTags)] {
 		if name := w.said(&tags[i]); w.spend(named(name.Value)) && name.Value != "" {
 			o.Tags = append(o.Tags, name)
 			w.tag(name)

@@ -12,8 +12,8 @@ import (
 	"tollgate/server/inspect/openapi"
 )
 
-// most is what a fetch takes of a document.
-const most = 2 << 20
+// maximum is what a fetch takes of a document.
+const maximum = 2 << 20
 
 // shared is a YAML document of most bytes or less whose operations all have what one anchor holds:
 // a list of so many items, or a map of so many names, under a key.
@@ -54,12 +54,12 @@ var hostile = map[string]struct{ text, says string }{
 	},
 	"a long name": {
 		`{"openapi":"3.1.0","components":{"pathItems":{"i":{"get":{"security":[{"` +
-			strings.Repeat("k", most/2) + `":[]}]}}}},"paths":{` +
+			strings.Repeat("k", maximum/2) + `":[]}]}}}},"paths":{` +
 			many(`"/p%d":{"$ref":"#/components/pathItems/i"},`, 5000) + `"/":{}}}`,
 		"reading it takes more than 500000 steps",
 	},
 	"a long reference": {
-		shared("parameters", "- {$ref: '#/"+strings.Repeat("k/", most/4)+"%d'}", 1, ""),
+		shared("parameters", "- {$ref: '#/"+strings.Repeat("k/", maximum/4)+"%d'}", 1, ""),
 		"reading it takes more than 500000 steps",
 	},
 }
@@ -99,7 +99,7 @@ func read(t *testing.T, text string) *openapi.Description {
 func TestWorkIsBounded(t *testing.T) {
 	for name, c := range hostile {
 		t.Run(name, func(t *testing.T) {
-			require.LessOrEqual(t, len(c.text), most)
+			require.LessOrEqual(t, len(c.text), maximum)
 			d := read(t, c.text)
 			require.Contains(t, append(d.Incomplete, d.LeftOut...), c.says)
 			require.LessOrEqual(t, d.Work, openapi.MaxWork)

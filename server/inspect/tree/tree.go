@@ -162,21 +162,21 @@ func (n *Node) Follow(reference string) *Node {
 	return n
 }
 
-// Quote is the value as it is written, at most most bytes of it.
-func (n *Node) Quote(text string, most int) string {
+// Quote is the value as it is written, at most maximum bytes of it.
+func (n *Node) Quote(text string, maximum int) string {
 	if n == nil || int(n.to) > len(text) || n.from >= n.to {
 		return ""
 	}
-	return Cut(text[n.from:n.to], most)
+	return Cut(text[n.from:n.to], maximum)
 }
 
-// Cut is at most the first most bytes of a text, without half a character at the end.
-func Cut(text string, most int) string {
-	if len(text) <= most {
+// Cut is at most the first maximum bytes of a text, without half a character at the end.
+func Cut(text string, maximum int) string {
+	if len(text) <= maximum {
 		return text
 	}
-	for most > 0 && text[most]&0xc0 == 0x80 {
-		most--
+	for maximum > 0 && text[maximum]&0xc0 == 0x80 {
+		maximum--
 	}
-	return text[:most]
+	return text[:maximum]
 }

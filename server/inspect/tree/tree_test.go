@@ -80,7 +80,7 @@ func TestWhatIsSharedCountsEachTime(t *testing.T) {
 
 // TestMemoryIsBounded: 2 MiB of whatever the other side likes costs less than 64 MB.
 func TestMemoryIsBounded(t *testing.T) {
-	const most = 2 << 20
+	const maximum = 2 << 20
 	laughs := "a: &a [x,x,x,x,x,x,x,x,x]\n"
 	for i := range 20 {
 		before, now := string(rune('a'+i)), string(rune('b'+i))
@@ -90,19 +90,19 @@ func TestMemoryIsBounded(t *testing.T) {
 		text string
 		fits bool
 	}{
-		"JSON numbers":     {"[" + strings.Repeat("0,", most/2-2) + "0]", false},
-		"JSON depth":       {strings.Repeat("[", most/2) + strings.Repeat("]", most/2), false},
-		"JSON objects":     {`[` + strings.Repeat(`{"":0},`, most/7-2) + `0]`, false},
-		"YAML flow":        {"a: [" + strings.Repeat("a,", most/2-8) + "a]", false},
-		"YAML dashes":      {strings.Repeat("- ", most/2) + "a", false},
-		"YAML lines":       {strings.Repeat("- a\n", most/4), false},
+		"JSON numbers":     {"[" + strings.Repeat("0,", maximum/2-2) + "0]", false},
+		"JSON depth":       {strings.Repeat("[", maximum/2) + strings.Repeat("]", maximum/2), false},
+		"JSON objects":     {`[` + strings.Repeat(`{"":0},`, maximum/7-2) + `0]`, false},
+		"YAML flow":        {"a: [" + strings.Repeat("a,", maximum/2-8) + "a]", false},
+		"YAML dashes":      {strings.Repeat("- ", maximum/2) + "a", false},
+		"YAML lines":       {strings.Repeat("- a\n", maximum/4), false},
 		"YAML depth":       {strings.Repeat("[", 9000) + strings.Repeat("]", 9000), false},
 		"most YAML":        {"a: [" + strings.Repeat("a,", 120_000) + "a]", true},
 		"most YAML lines":  {strings.Repeat("- a: b\n", 60_000), true},
 		"most JSON":        {"[" + strings.Repeat("0,", 140_000) + "0]", true},
 		"a billion laughs": {laughs, true},
-		"a line of spaces": {strings.Repeat(" ", most/2) + "a: [" + strings.Repeat("a,", 120_000) + "a]", true},
-		"long text":        {`{"a":"` + strings.Repeat("x", most-9) + `"}`, true},
+		"a line of spaces": {strings.Repeat(" ", maximum/2) + "a: [" + strings.Repeat("a,", 120_000) + "a]", true},
+		"long text":        {`{"a":"` + strings.Repeat("x", maximum-9) + `"}`, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			runtime.GC()

@@ -14,26 +14,26 @@ const MaxBodies = 256 << 20
 // Bodies bounds the bodies that are read concurrently, in bytes. Each counts at its possible size,
 // from its answer's headers to its end. Safe for concurrent use by any number of clients.
 type Bodies struct {
-	most int64
-	room *semaphore.Weighted
+	maximum int64
+	room    *semaphore.Weighted
 }
 
 // underWay are the bodies of all clients that have no others.
 var underWay = NewBodies(MaxBodies)
 
 // NewBodies bounds them by so many bytes, which must be positive.
-func NewBodies(most int64) *Bodies {
-	return &Bodies{most: most, room: semaphore.NewWeighted(most)}
+func NewBodies(maximum int64) *Bodies {
+	return &Bodies{maximum: maximum, room: semaphore.NewWeighted(maximum)}
 }
 
 // read reads a body of at most limit bytes when capacity is free, first come, first served. A wait
 // ends with ctx. It holds a connection and its buffers, and no body.
 func (b *Bodies) read(ctx context.Context, answer *http.Response, limit int) ([]byte, error) {
-	most := maxSize(answer, limit)
-	if err := b.room.Acquire(ctx, most); err != nil {
+	maximum := maxSize(answer, limit)
+	if err := b.room.Acquire(ctx, maximum); err != nil {
 		return nil, err
 	}
-	defer b.room.Release(most)
+	defer b.room.Release(maximum)
 	return readBody(answer, limit)
 }
 

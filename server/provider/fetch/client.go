@@ -108,22 +108,22 @@ type Response struct {
 
 // New makes a client. An error names the setting that is wrong.
 func New(c Config) (*Client, error) {
-	most := MaxTime
+	maximum := MaxTime
 	if c.Patient {
-		most = MaxPatience
+		maximum = MaxPatience
 	}
-	c.Timeout = cmp.Or(c.Timeout, most)
+	c.Timeout = cmp.Or(c.Timeout, maximum)
 	c.BodyLimit = cmp.Or(c.BodyLimit, MaxBody)
 	c.Bodies = cmp.Or(c.Bodies, underWay)
-	if c.Timeout < 0 || c.Timeout > most {
-		return nil, fmt.Errorf("fetch: Timeout %s is not within (0, %s]", c.Timeout, most)
+	if c.Timeout < 0 || c.Timeout > maximum {
+		return nil, fmt.Errorf("fetch: Timeout %s is not within (0, %s]", c.Timeout, maximum)
 	}
 	if c.BodyLimit < 0 || c.BodyLimit > MaxBody {
 		return nil, fmt.Errorf("fetch: BodyLimit %d is not within (0, %d]", c.BodyLimit, MaxBody)
 	}
-	if c.Bodies.most < int64(c.BodyLimit) {
+	if c.Bodies.maximum < int64(c.BodyLimit) {
 		return nil, fmt.Errorf("fetch: BodyLimit %d is more than Bodies has, %d", c.BodyLimit,
-			c.Bodies.most)
+			c.Bodies.maximum)
 	}
 	g, err := newGuard(&c)
 	if err != nil {

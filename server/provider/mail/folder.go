@@ -95,13 +95,13 @@ func (f *Folder) trim() error {
 }
 
 // Newest lists the kept mails, newest first, up to a limit.
-func (f *Folder) Newest(most int) ([]Message, error) {
+func (f *Folder) Newest(maximum int) ([]Message, error) {
 	names, err := f.names()
 	if err != nil {
 		return nil, err
 	}
 	var kept []Message
-	for _, name := range names[:min(most, len(names))] {
+	for _, name := range names[:min(maximum, len(names))] {
 		data, err := os.ReadFile(filepath.Join(f.dir, name))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // it was trimmed meanwhile

@@ -317,8 +317,8 @@ func fromStripe(amount int64, currency string) (Amount, bool) {
 }
 
 func rescale(n int64, from, to int) (int64, bool) {
-	const most = int64(1) << 53
-	if n > most || n < -most {
+	const maximum = int64(1) << 53
+	if n > maximum || n < -maximum {
 		return 0, false
 	}
 	for ; from < to; from++ {

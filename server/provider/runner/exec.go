@@ -104,7 +104,7 @@ type message struct {
 
 // Run starts the command, hands it the task, and reads what it says until it is done, asks for a
 // person, ends, or ctx does. Nothing of it is left when Run returns.
-func (e *Exec) Run(ctx context.Context, t Task, tell func(Event)) (report Report, err error) {
+func (e *Exec) Run(ctx context.Context, t Task, emit func(Event)) (report Report, err error) {
 	dir, err := os.MkdirTemp(e.Folder, runFolder)
 	if err != nil {
 		return report, fmt.Errorf("%w: %w", ErrUnavailable, err)
@@ -138,7 +138,7 @@ func (e *Exec) Run(ctx context.Context, t Task, tell func(Event)) (report Report
 	over := make(chan struct{})
 	var watching sync.WaitGroup
 	watching.Go(func() { p.watch(ctx, over) })
-	report, err = p.converse(t, bufio.NewReaderSize(p.out, maxLine), tell)
+	report, err = p.converse(t, bufio.NewReaderSize(p.out, maxLine), emit)
 	close(over)
 	watching.Wait()
 	e.left("its processes", p.end())
@@ -210,7 +210,7 @@ func (p *process) watch(ctx context.Context, over <-chan struct{}) {
 		return
 	case <-p.ended:
 	case <-ctx.Done():
-		p.tellToEnd(over)
+		p.askToEnd(over)
 		p.abandon()
 	}
 	late := time.NewTimer(linger)
@@ -222,9 +222,9 @@ func (p *process) watch(ctx context.Context, over <-chan struct{}) {
 	}
 }
 
-// tellToEnd sends the agent a cancel message and returns after the grace period, or at once if the
+// askToEnd sends the agent a cancel message and returns after the grace period, or at once if the
 // agent does not read it.
-func (p *process) tellToEnd(over <-chan struct{}) {
+func (p *process) askToEnd(over <-chan struct{}) {
 	told := make(chan error, 1)
 	go func() { told <- p.send(&message{Type: "cancel"}) }()
 	late := time.NewTimer(p.grace)
@@ -263,7 +263,7 @@ func (p *process) end() error {
 }
 
 // converse sends the task and reads messages until the agent's last one.
-func (p *process) converse(t Task, out *bufio.Reader, tell func(Event)) (r Report, err error) {
+func (p *process) converse(t Task, out *bufio.Reader, emit func(Event)) (r Report, err error) {
 	start := message{Type: "start", Task: t}
 	if t.Checkpoint != nil {
 		start.Type, start.Checkpoint = "resume", base64.StdEncoding.EncodeToString(t.Checkpoint)
@@ -284,14 +284,14 @@ func (p *process) converse(t Task, out *bufio.Reader, tell func(Event)) (r Repor
 		}
 		switch m.Type {
 		case "event":
-			tell(Event{At: time.Now(), Text: m.Text})
+			emit(Event{At: time.Now(), Text: m.Text})
 		case "heartbeat":
 		case "credential":
 			if !keys.take(m.Value) {
 				return r, fmt.Errorf("%w: a credential that is none, or too many", ErrUnavailable)
 			}
 			r.Credential = m.Value
-			tell(Event{At: time.Now(), Credential: m.Value})
+			emit(Event{At: time.Now(), Credential: m.Value})
 		case "need_human":
 			r.Question = m.Question
 			if r.Checkpoint, err = base64.StdEncoding.DecodeString(m.Checkpoint); err != nil ||

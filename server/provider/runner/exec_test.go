@@ -37,13 +37,13 @@ func ignore(Event) {}
 
 func TestTheProtocol(t *testing.T) {
 	var told []string
-	tell := func(e Event) { told = append(told, e.Text+e.Credential) }
+	emit := func(e Event) { told = append(told, e.Text+e.Credential) }
 	task := Task{RunID: "run_1", URL: "https://p.example", Task: `$(touch /nothing) "quoted"`, Credential: "bearer"}
 	r, err := script(`read line; echo "$line" >start.json; pwd >&2
 		echo '{"type":"event","text":"opened"}'; echo '{"type":"heartbeat"}'
 		echo '{"type":"credential","value":"k1"}'
 		case "$line" in *'"type":"start"'*'quoted'*) echo '{"type":"done","step":"signup"}';; esac`).
-		Run(context.Background(), task, tell)
+		Run(context.Background(), task, emit)
 	require.NoError(t, err)
 	require.Equal(t, Report{Credential: "k1", Step: "signup"}, r)
 	require.Equal(t, []string{"opened", "k1"}, told, "a key is told when it is handed over")
@@ -109,13 +109,13 @@ func TestNothingOfAnAgentIsLeft(t *testing.T) {
 	t.Setenv("TOLLGATE_SECRET", "hush")
 	file, folder := filepath.Join(t.TempDir(), "pids"), t.TempDir()
 	begun := 0
-	run := func(ctx context.Context, then string, tell func(Event)) error {
+	run := func(ctx context.Context, then string, emit func(Event)) error {
 		begun += 3
 		text := strings.ReplaceAll(strings.ReplaceAll(detached, "FILE", file), "COUNT", strconv.Itoa(begun))
 		agent := script(text + then)
 		agent.Folder = folder
 		began := time.Now()
-		_, err := agent.Run(ctx, Task{}, tell)
+		_, err := agent.Run(ctx, Task{}, emit)
 		require.Less(t, time.Since(began), 2*time.Minute, "a descendant held the run")
 		return err
 	}

@@ -106,7 +106,7 @@ type toolArguments struct {
 type session struct {
 	*LLM
 	task  Task
-	tell  func(Event)
+	emit  func(Event)
 	turns []turn
 	// did are the requests that a checkpoint names, leftOut how many were before them.
 	did     []string
@@ -128,7 +128,7 @@ type checkpoint struct {
 // Run lets the model work until it finishes, asks for a person, or has used up its steps or tokens.
 // Then what it has achieved is verified all the same. Steps and tokens are the run's: what it used
 // before it waited for a person is used.
-func (a *LLM) Run(ctx context.Context, t Task, tell func(Event)) (Report, error) {
+func (a *LLM) Run(ctx context.Context, t Task, emit func(Event)) (Report, error) {
 	if t.Account != nil {
 		// Not blocked: signing up instead would prove something else than what the owner asked for.
 		return Report{
@@ -136,7 +136,7 @@ func (a *LLM) Run(ctx context.Context, t Task, tell func(Event)) (Report, error)
 			Reason: "The flow has a test account, and a model is told no password. Choose the agent http.",
 		}, nil
 	}
-	s := &session{LLM: a, task: t, tell: tell}
+	s := &session{LLM: a, task: t, emit: emit}
 	if err := s.begin(); err != nil {
 		return Report{}, err
 	}
@@ -186,7 +186,7 @@ func (s *session) begin() error {
 	return nil
 }
 
-func (s *session) say(text string) { s.tell(Event{At: time.Now(), Text: text}) }
+func (s *session) say(text string) { s.emit(Event{At: time.Now(), Text: text}) }
 
 // take carries out the model's calls and answers them.
 func (s *session) take(ctx context.Context, said *turn) {
@@ -223,7 +223,7 @@ func (s *session) do(ctx context.Context, name string, args *toolArguments) stri
 			return "That is one key too many, or they are too long together."
 		}
 		s.r.Credential = args.Key
-		s.tell(Event{At: time.Now(), Text: "hands a key over", Credential: args.Key})
+		s.emit(Event{At: time.Now(), Text: "hands a key over", Credential: args.Key})
 		return "Taken."
 	case "ask_person":
 		if s.r.Credential != "" {

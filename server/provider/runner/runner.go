@@ -99,7 +99,7 @@ func (k *keyring) take(key string) bool {
 // Agent carries out a task until it is done, blocked, or ctx ends. tell hands over what it does, as
 // it does it. An error means that the service could not carry the task through.
 type Agent interface {
-	Run(ctx context.Context, t Task, tell func(Event)) (Report, error)
+	Run(ctx context.Context, t Task, emit func(Event)) (Report, error)
 }
 
 // ErrUnavailable means that the agent could not be started or was lost.

@@ -80,15 +80,15 @@ func (l *Limits) ReservationsFull(kept, held uint64) bool {
 	return fullFor(l.Reservations(), kept, held)
 }
 
-// LongestHold returns how long a reservation may live: 24 hours by default.
-func (l *Limits) LongestHold() int64 { return cmp.Or(l.HoldMS, DayMS) }
+// MaxHold returns how long a reservation may live: 24 hours by default.
+func (l *Limits) MaxHold() int64 { return cmp.Or(l.HoldMS, DayMS) }
 
 // memoryShare is how many times MemoryKeys memory may hold while files are behind.
 const memoryShare = 4
 
-// MostKeysInMemory is how many keys may be in memory while files are behind; beyond it no event is
+// MaxKeysBehind is how many keys may be in memory while files are behind; beyond it no event is
 // recorded.
-func (l *Limits) MostKeysInMemory() uint64 {
+func (l *Limits) MaxKeysBehind() uint64 {
 	if l.MaxKeysInMemory == 0 {
 		return l.MaxKeys
 	}
@@ -98,12 +98,12 @@ func (l *Limits) MostKeysInMemory() uint64 {
 // reserve is the part of a room that is reserved for accounts with little in it: an eighth.
 const reserve = 8
 
-// fullFor reports whether an account with held records may have no other in a room for most, of
+// fullFor reports whether an account with held records may have no other in a room for maximum, of
 // which taken are there. In the reserve this is any account that holds at least as many as are
 // free, so no account can lock out the others.
-func fullFor(most, taken, held uint64) bool {
-	free := most - min(most, taken)
-	return free == 0 || free < most/reserve && held >= free
+func fullFor(maximum, taken, held uint64) bool {
+	free := maximum - min(maximum, taken)
+	return free == 0 || free < maximum/reserve && held >= free
 }
 
 // Full reports whether an account with held keys may keep no other.

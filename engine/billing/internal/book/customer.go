@@ -264,7 +264,7 @@ type Balance struct {
 
 // balanceOf finds a customer's balance in a currency; 0 if there is none.
 func (s *Book) balanceOf(customer uint32, currency string) (row uint32) {
-	row = s.Customers.Rest(customer).FirstBalance
+	row = s.Customers.Cold(customer).FirstBalance
 	for row != 0 {
 		b := s.Balances.Read(row)
 		if string(b.Currency[:len(currency)]) == currency {
@@ -290,13 +290,13 @@ func (t *Keeper) SetCredit(customer uint32, currency string, amount decimal.Deci
 		if amount.IsZero() {
 			return
 		}
-		rest := t.S.Customers.Rest(customer)
+		cold := t.S.Customers.Cold(customer)
 		var b *Balance
 		row, b = t.S.Balances.Append()
-		*b = Balance{Customer: customer, Next: rest.FirstBalance}
+		*b = Balance{Customer: customer, Next: cold.FirstBalance}
 		copy(b.Currency[:], currency)
-		rest.FirstBalance = row
-		t.S.Customers.SetRest(customer, rest)
+		cold.FirstBalance = row
+		t.S.Customers.SetCold(customer, cold)
 	}
 	t.S.Balances.Write(row).Amount = amount
 	t.FoldDecimal(amount)

@@ -8,21 +8,21 @@ import (
 // Customer is a whole customer without its profile.
 //
 //schema:row ID CreatedAt ModifiedAt Env FirstSubscription LastSubscription FirstInvoice LastInvoice
-//schema:row Subscriptions FirstBalance ExternalLen External -Archived -Held -Budgeted -rest
+//schema:row Subscriptions FirstBalance ExternalLen External -Archived -Held -Budgeted -coldPart
 type Customer struct {
-	UsualCustomer
-	CustomerRest
+	HotCustomer
+	ColdCustomer
 }
 
-// UsualCustomer is a customer's row. Its first bytes have what a check needs, so that short
+// HotCustomer is a customer's row. Its first bytes have what a check needs, so that short
 // identifiers cost one cache line. id, env and external never change, so the indexes compare them
 // without the customer's lock.
-type UsualCustomer struct {
+type HotCustomer struct {
 	Env uint32
 	// FirstSubscription begins the list of the customer's subscriptions, oldest first.
 	FirstSubscription uint32
-	// rest is, in a row, the number of the part that is its rest, 0 where that is the usual one.
-	rest uint32
+	// coldPart is, in a row, the number of its cold part, 0 where that is DefaultCold.
+	coldPart uint32
 	// Held is set while the customer has open reservations, Budgeted while it has a budget of its
 	// own. They are not state.
 	Held, Budgeted bool
@@ -37,18 +37,18 @@ type UsualCustomer struct {
 	CreatedAt                 int64
 }
 
-// CustomerRest has the fields that usual gives for most customers.
-type CustomerRest struct {
+// ColdCustomer has the fields that DefaultCold gives for most customers.
+type ColdCustomer struct {
 	ModifiedAt       int64
 	LastSubscription uint32
 	Subscriptions    uint32
 	FirstBalance     uint32 // its balances, one per currency
 }
 
-// Usual returns the rest of a customer that was never modified and has at most one subscription and
-// no credit.
-func (c *UsualCustomer) Usual() CustomerRest {
-	r := CustomerRest{ModifiedAt: c.CreatedAt, LastSubscription: c.FirstSubscription}
+// DefaultCold returns the cold part of a customer that was never modified and has at most one
+// subscription and no credit.
+func (c *HotCustomer) DefaultCold() ColdCustomer {
+	r := ColdCustomer{ModifiedAt: c.CreatedAt, LastSubscription: c.FirstSubscription}
 	if c.FirstSubscription != 0 {
 		r.Subscriptions = 1
 	}
@@ -58,17 +58,17 @@ func (c *UsualCustomer) Usual() CustomerRest {
 func (c *Customer) fits() bool { return int(c.ExternalLen) <= len(c.External) }
 
 // CustomerRow is a customer in memory.
-type CustomerRow struct{ UsualCustomer }
+type CustomerRow struct{ HotCustomer }
 
 // Customers are all customers.
 type Customers struct {
 	*page.Table[CustomerRow]
-	Rests *page.Parts[CustomerRest]
+	ColdParts *page.Parts[ColdCustomer]
 }
 
 // OpenCustomers makes the tables.
 func OpenCustomers(s *page.Store) Customers {
-	t := Customers{Rests: page.NewParts[CustomerRest]()}
+	t := Customers{ColdParts: page.NewParts[ColdCustomer]()}
 	t.Table = page.NewTable(s, accounts.TableCustomers, page.Codec[CustomerRow]{
 		Append: func(dst []byte, r *CustomerRow) []byte {
 			whole := t.of(r)
@@ -78,39 +78,39 @@ func OpenCustomers(s *page.Store) Customers {
 			var whole Customer
 			rest, err := readCustomer(src, &whole)
 			if err == nil {
-				r.UsualCustomer = whole.UsualCustomer
-				t.put(r, whole.CustomerRest)
+				r.HotCustomer = whole.HotCustomer
+				t.put(r, whole.ColdCustomer)
 			}
 			return rest, err
 		},
-		Apart: func(r *CustomerRow) bool { return r.rest != 0 },
+		Apart: func(r *CustomerRow) bool { return r.coldPart != 0 },
 	})
 	return t
 }
 
 func (t *Customers) of(r *CustomerRow) Customer {
-	v := Customer{r.UsualCustomer, t.RestOf(r)}
-	v.rest = 0
+	v := Customer{r.HotCustomer, t.ColdOf(r)}
+	v.coldPart = 0
 	return v
 }
 
-// RestOf returns the fields that a row lacks. Readers hold the customer's lock.
-func (t *Customers) RestOf(r *CustomerRow) CustomerRest {
-	if r.rest != 0 {
-		return *t.Rests.Read(r.rest)
+// ColdOf returns the fields that a row lacks. Readers hold the customer's lock.
+func (t *Customers) ColdOf(r *CustomerRow) ColdCustomer {
+	if r.coldPart != 0 {
+		return *t.ColdParts.Read(r.coldPart)
 	}
-	return r.Usual()
+	return r.DefaultCold()
 }
 
-// Rest is RestOf a customer.
-func (t *Customers) Rest(row uint32) CustomerRest { return t.RestOf(t.Read(row)) }
+// Cold is ColdOf a customer.
+func (t *Customers) Cold(row uint32) ColdCustomer { return t.ColdOf(t.Read(row)) }
 
 // Subscriptions returns how many subscriptions a customer has had. For most customers it reads no
 // more of the row than a check does.
 func (t *Customers) Subscriptions(row uint32) uint32 {
 	switch r := t.Read(row); {
-	case r.rest != 0:
-		return t.Rests.Read(r.rest).Subscriptions
+	case r.coldPart != 0:
+		return t.ColdParts.Read(r.coldPart).Subscriptions
 	case r.FirstSubscription != 0:
 		return 1
 	}
@@ -120,17 +120,17 @@ func (t *Customers) Subscriptions(row uint32) uint32 {
 // Whole returns a whole customer.
 func (t *Customers) Whole(row uint32) Customer { return t.of(t.Read(row)) }
 
-// SetRest stores the fields that a row lacks, after the row. For Apply, under the customer's lock.
-func (t *Customers) SetRest(row uint32, v CustomerRest) { t.put(t.Write(row), v) }
+// SetCold stores the fields that a row lacks, after the row. For Apply, under the customer's lock.
+func (t *Customers) SetCold(row uint32, v ColdCustomer) { t.put(t.Write(row), v) }
 
-func (t *Customers) put(r *CustomerRow, v CustomerRest) {
-	rest := r.rest
-	if r.rest = 0; v == r.Usual() {
-		t.Rests.Drop(rest)
+func (t *Customers) put(r *CustomerRow, v ColdCustomer) {
+	rest := r.coldPart
+	if r.coldPart = 0; v == r.DefaultCold() {
+		t.ColdParts.Drop(rest)
 		return
 	}
-	r.rest = t.Rests.Put(rest, v)
+	r.coldPart = t.ColdParts.Put(rest, v)
 }
 
 // Bytes returns the memory of all customers, without their profiles.
-func (t *Customers) Bytes() uint64 { return t.Table.Bytes() + t.Rests.Bytes() }
+func (t *Customers) Bytes() uint64 { return t.Table.Bytes() + t.ColdParts.Bytes() }

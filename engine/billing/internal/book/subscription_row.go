@@ -10,23 +10,23 @@ import (
 //schema:row ID CreatedAt Anchor PeriodStart PeriodEnd SuspendedAt EndedAt Due CancelledAt AdjustAt
 //schema:row SpanStart IssueAt Customer Next Version BaseVersion FirstCounter FirstBase FirstSpan
 //schema:row FirstUnpaid FirstChange LastChange Pending Period Span FirstSequence Months Adjustments
-//schema:row Counters Room GraceDays CancelMode -Rest
+//schema:row Counters Room GraceDays CancelMode -ColdPart
 type Subscription struct {
-	UsualSubscription
-	SubscriptionRest
+	HotSubscription
+	ColdSubscription
 }
 
-// UsualSubscription is a subscription's row; what a check needs comes first.
-type UsualSubscription struct {
+// HotSubscription is a subscription's row; what a check needs comes first.
+type HotSubscription struct {
 	Customer     uint32
 	Next         uint32 // the customer's next younger subscription
 	Version      uint32 // number of the plan version in the environment's catalog
 	FirstCounter uint32 // its counters are rows from here on, in the version's order
-	// Rest is, in a row, the number of the part with its rest; 0 for the usual one.
-	Rest   uint32
-	Period uint32 // number of the current period, from 0
-	Due    int64  // when something of it falls due next, on the environment's clock
-	ID     [16]byte
+	// ColdPart is, in a row, the number of its cold part; 0 for DefaultCold.
+	ColdPart uint32
+	Period   uint32 // number of the current period, from 0
+	Due      int64  // when something of it falls due next, on the environment's clock
+	ID       [16]byte
 
 	PeriodStart, PeriodEnd int64
 	CreatedAt              int64
@@ -40,8 +40,8 @@ type UsualSubscription struct {
 	FirstSpan, FirstUnpaid uint32
 }
 
-// SubscriptionRest has the fields that usual gives for most subscriptions.
-type SubscriptionRest struct {
+// ColdSubscription has the fields that DefaultCold gives for most subscriptions.
+type ColdSubscription struct {
 	SuspendedAt, EndedAt int64 // 0: it has not ended
 	Anchor               int64 // the instant from which all periods are computed
 	// CancelledAt is when cancellation was requested, AdjustAt when late usage of an ended
@@ -61,31 +61,32 @@ type SubscriptionRest struct {
 	CancelMode                                  CancelMode
 }
 
-// Usual returns the rest of a subscription that has not ended and never changed its plan.
-func (b *UsualSubscription) Usual() SubscriptionRest {
-	return SubscriptionRest{
+// DefaultCold returns the cold part of a subscription that has not ended and never changed its
+// plan.
+func (b *HotSubscription) DefaultCold() ColdSubscription {
+	return ColdSubscription{
 		Anchor: b.CreatedAt, SpanStart: b.PeriodStart, Span: b.Period, BaseVersion: b.Version,
 		Room: b.Counters,
 	}
 }
 
 // Active reports whether the subscription gives access.
-func (r *SubscriptionRest) Active() bool { return r.SuspendedAt == 0 && r.EndedAt == 0 }
+func (r *ColdSubscription) Active() bool { return r.SuspendedAt == 0 && r.EndedAt == 0 }
 
 // SubscriptionRow is a subscription in memory.
-type SubscriptionRow struct{ UsualSubscription }
+type SubscriptionRow struct{ HotSubscription }
 
 // Subscriptions are all subscriptions.
 type Subscriptions struct {
-	rows    *page.Table[SubscriptionRow]
-	Rests   *page.Parts[SubscriptionRest]
-	Details *page.Sparse
+	rows      *page.Table[SubscriptionRow]
+	ColdParts *page.Parts[ColdSubscription]
+	Details   *page.Sparse
 }
 
 // OpenSubscriptions makes the tables.
 func OpenSubscriptions(s *page.Store) Subscriptions {
 	b := Subscriptions{
-		Rests: page.NewParts[SubscriptionRest](), Details: page.NewSparse(s, accounts.TableDetails),
+		ColdParts: page.NewParts[ColdSubscription](), Details: page.NewSparse(s, accounts.TableDetails),
 	}
 	b.rows = page.NewTable(s, accounts.TableSubscriptions, page.Codec[SubscriptionRow]{
 		Append: func(dst []byte, r *SubscriptionRow) []byte {
@@ -100,32 +101,32 @@ func OpenSubscriptions(s *page.Store) Subscriptions {
 			}
 			return rest, err
 		},
-		Apart: func(r *SubscriptionRow) bool { return r.Rest != 0 },
+		Apart: func(r *SubscriptionRow) bool { return r.ColdPart != 0 },
 	})
 	return b
 }
 
 func (b *Subscriptions) of(r *SubscriptionRow) Subscription {
-	v := Subscription{r.UsualSubscription, b.restOf(r)}
-	v.Rest = 0
+	v := Subscription{r.HotSubscription, b.coldOf(r)}
+	v.ColdPart = 0
 	return v
 }
 
-func (b *Subscriptions) restOf(r *SubscriptionRow) SubscriptionRest {
-	if r.Rest != 0 {
-		return *b.Rests.Read(r.Rest)
+func (b *Subscriptions) coldOf(r *SubscriptionRow) ColdSubscription {
+	if r.ColdPart != 0 {
+		return *b.ColdParts.Read(r.ColdPart)
 	}
-	return r.Usual()
+	return r.DefaultCold()
 }
 
 func (b *Subscriptions) put(r *SubscriptionRow, v *Subscription) {
-	rest := r.Rest
-	r.UsualSubscription = v.UsualSubscription
-	if r.Rest = 0; v.SubscriptionRest == v.Usual() {
-		b.Rests.Drop(rest)
+	rest := r.ColdPart
+	r.HotSubscription = v.HotSubscription
+	if r.ColdPart = 0; v.ColdSubscription == v.DefaultCold() {
+		b.ColdParts.Drop(rest)
 		return
 	}
-	r.Rest = b.Rests.Put(rest, v.SubscriptionRest)
+	r.ColdPart = b.ColdParts.Put(rest, v.ColdSubscription)
 }
 
 // Len is the number of subscriptions.
@@ -133,14 +134,14 @@ func (b *Subscriptions) Len() uint32 { return b.rows.Len() }
 
 // Bytes returns the memory of all subscriptions.
 func (b *Subscriptions) Bytes() uint64 {
-	return b.rows.Bytes() + b.Rests.Bytes() + b.Details.Bytes()
+	return b.rows.Bytes() + b.ColdParts.Bytes() + b.Details.Bytes()
 }
 
 // Read returns a subscription's row. Readers hold the customer's lock.
 func (b *Subscriptions) Read(row uint32) *SubscriptionRow { return b.rows.Read(row) }
 
-// Rest returns the fields that a row lacks.
-func (b *Subscriptions) Rest(row uint32) SubscriptionRest { return b.restOf(b.rows.Read(row)) }
+// Cold returns the fields that a row lacks.
+func (b *Subscriptions) Cold(row uint32) ColdSubscription { return b.coldOf(b.rows.Read(row)) }
 
 // Whole returns a whole subscription.
 func (b *Subscriptions) Whole(row uint32) Subscription { return b.of(b.rows.Read(row)) }
@@ -166,7 +167,7 @@ const (
 )
 
 // Life returns the subscription's standing.
-func (r *SubscriptionRest) Life() int {
+func (r *ColdSubscription) Life() int {
 	switch {
 	case r.EndedAt != 0:
 		return LifeEnded

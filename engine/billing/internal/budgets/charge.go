@@ -444,7 +444,7 @@ func cross(
 	}
 	before := Limit{Max: l.Max, Thresholds: l.Thresholds}
 	before.Used, _ = l.Used.Sub(*amount)
-	if percent <= before.reached() || !heard(f, l) {
+	if percent <= before.reached() || !wanted(f, l) {
 		return crossed
 	}
 	l.Told = percent
@@ -454,8 +454,10 @@ func cross(
 	})
 }
 
-// heard reports whether anybody listens to what a limit tells.
-func heard(f *Forest, l *Limit) bool { return f.Heard == nil || f.Heard(f.nodes.Read(l.Node).Env) }
+// wanted reports whether an endpoint wants the thresholds of a limit.
+func wanted(f *Forest, l *Limit) bool {
+	return f.Wanted == nil || f.Wanted(f.nodes.Read(l.Node).Env)
+}
 
 // currencyText is a currency without an allocation, for those that are usual.
 func currencyText(c [3]byte) string {

@@ -27,9 +27,9 @@ type Forest struct {
 	tallies *page.Table[Tally]
 	items   heldItems
 	Lists
-	// Heard reports whether an endpoint of an environment wants to be told of thresholds; nil: one
+	// Wanted reports whether an endpoint of an environment wants to be told of thresholds; nil: one
 	// does.
-	Heard func(env uint32) bool
+	Wanted func(env uint32) bool
 
 	// What follows is rebuilt at restore.
 	seed  maphash.Seed

@@ -720,8 +720,8 @@ func TestViewsSayWhatIsClosedAbove(t *testing.T) {
 	require.Empty(t, closed("d"))
 	var counted Counted
 	f.Charge(&tx, f.Named(1, []byte("d")), &Charge{Cost: decimal.FromInt(17)}, day, &counted, false)
-	runs := func(most int) string {
-		keys, count := f.RunningOut(1, 80, most, day)
+	runs := func(maximum int) string {
+		keys, count := f.RunningOut(1, 80, maximum, day)
 		return fmt.Sprint(keys, count)
 	}
 	require.Equal(t, "[d b c] 3", runs(9))
@@ -745,9 +745,9 @@ func TestAHigherLimitTellsItsThresholdsAgain(t *testing.T) {
 	var f Forest
 	f.Open(page.NewStore())
 	tx := accounts.Tx{Entry: new(accounts.Entry)}
-	limit := func(most int64) *PutBudget {
+	limit := func(maximum int64) *PutBudget {
 		return &PutBudget{Env: 1, Key: "a", Limits: []LimitDocument{{
-			Of: MeasureCost, Limit: decimal.FromInt(most), Window: WindowLifetime,
+			Of: MeasureCost, Limit: decimal.FromInt(maximum), Window: WindowLifetime,
 			Thresholds: []byte{50, 100},
 		}}}
 	}
@@ -767,9 +767,9 @@ func TestAHigherLimitTellsItsThresholdsAgain(t *testing.T) {
 	require.Empty(t, charge(0), "what a PUT makes of it is not told")
 	require.Empty(t, charge(1))
 	require.Equal(t, engine.OutcomeDone, put(t, &f, limit(400), 0))
-	f.Heard = func(uint32) bool { return false }
+	f.Wanted = func(uint32) bool { return false }
 	require.Empty(t, charge(99), "no endpoint listens")
-	f.Heard = nil
+	f.Wanted = nil
 	require.Empty(t, charge(10), "it was reached before")
 	require.Equal(t, []uint8{100}, charge(200))
 }

@@ -77,8 +77,8 @@ func (x *expiring) behind(now int64) bool {
 const stepItems = 128
 
 // step brings held nearer to an instant, by so many items at most.
-func (x *expiring) step(f *Forest, now int64, most int) {
-	for range most {
+func (x *expiring) step(f *Forest, now int64, maximum int) {
+	for range maximum {
 		if first := x.due.First(); first.At <= now {
 			if x.held == nil {
 				x.places, x.held = map[uint32]int{}, map[uint32]decimal.Exact{}

@@ -28,7 +28,7 @@ func (l *Limit) partOf(held decimal.Exact, now int64) part {
 // RunningOut finds the limits of which so many percent are used or held at an instant. keys are
 // those of the nodes that the fullest of them belong to, so many limits at most; count is how many
 // there are. Nodes that are archived, or are below one, have none. The caller holds the lock.
-func (f *Forest) RunningOut(env uint32, percent int64, most int, now int64) (
+func (f *Forest) RunningOut(env uint32, percent int64, maximum int, now int64) (
 	keys []string, count int,
 ) {
 	e := f.in(env)
@@ -49,7 +49,7 @@ func (f *Forest) RunningOut(env uint32, percent int64, most int, now int64) (
 	slices.SortStableFunc(parts, func(a, b part) int {
 		return decimal.Product(b.taken, a.max).Cmp(decimal.Product(a.taken, b.max))
 	})
-	for _, p := range parts[:min(most, len(parts))] {
+	for _, p := range parts[:min(maximum, len(parts))] {
 		if key := f.Key(p.node); !slices.Contains(keys, key) {
 			keys = append(keys, key)
 		}

@@ -209,8 +209,8 @@ func (p *problems) thresholds(place string, d *PricingDocument) {
 }
 
 // text checks a text's length in characters, and that it holds no control characters.
-func (p *problems) text(place, text string, least, most int) {
-	switch wrong := schema.CheckText(text, least, most); wrong {
+func (p *problems) text(place, text string, minimum, maximum int) {
+	switch wrong := schema.CheckText(text, minimum, maximum); wrong {
 	case "":
 	case schema.Empty:
 		p.add(place, schema.Required)

@@ -26,7 +26,7 @@ type Budgets struct {
 func (b *Budgets) Open(of *lifecycle.Projector) {
 	b.of = of
 	b.Forest.Open(of.Store)
-	b.Forest.Heard = func(env uint32) bool {
+	b.Forest.Wanted = func(env uint32) bool {
 		return of.Environment(env).Wants(accounts.WebhookBudgetThreshold)
 	}
 }
@@ -142,15 +142,15 @@ func (b *Budgets) setCurrency(c *budgets.Charge, env, version uint32) {
 func (b *Budgets) Count(t *lifecycle.Runner, customer uint32, c *Charge, now int64) {
 	crossed := b.Forest.Charge(&t.Tx, c.Node, &c.Charge, now, &b.counted, c.asked)
 	for i := range crossed {
-		b.tell(t, customer, &crossed[i], now)
+		b.emit(t, customer, &crossed[i], now)
 	}
 	c.Record = b.counted.Append(c.Record[:0])
 }
 
-// tell queues a message about a threshold that was reached.
-func (b *Budgets) tell(t *lifecycle.Runner, customer uint32, x *budgets.Crossing, at int64) {
+// emit queues a message about a threshold that was reached.
+func (b *Budgets) emit(t *lifecycle.Runner, customer uint32, x *budgets.Crossing, at int64) {
 	e := b.of.Environment(b.of.Customers.Read(customer).Env)
-	t.Tell(e, customer, &outbox.WebhookMessage{
+	t.Emit(e, customer, &outbox.WebhookMessage{
 		Type: accounts.WebhookBudgetThreshold, At: at, PeriodStart: x.Start, PeriodEnd: x.End,
 		ToldLimit: outbox.ToldLimit{
 			FeatureKey: b.of.FeatureKey(e.Number, x.Number), Used: x.Used, Limit: x.Limit,

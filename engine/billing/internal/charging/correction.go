@@ -168,7 +168,7 @@ func (b *Budgets) Correct(t *lifecycle.Runner, c *Correction) []byte {
 	}
 	crossed := b.Forest.Correct(&t.Tx, c.env, &c.counted, &c.change, c.at.Now)
 	for i := range crossed {
-		b.tell(t, c.at.Customer, &crossed[i], c.at.Now)
+		b.emit(t, c.at.Customer, &crossed[i], c.at.Now)
 	}
 	return wire.Encode(nil, &c.counted)
 }

@@ -21,7 +21,7 @@ func (b *Budgets) Hold(u *Usage, until int64) (c budgets.Charge, ok bool) {
 	from, s := decimal.Decimal{}, b.of.Subscriptions.Read(u.Place.Subscription)
 	b.setCurrency(&c, u.Env, s.Version)
 	if until < s.PeriodEnd {
-		from = b.of.LeastBilled(u.Place)
+		from = b.of.MinBilled(u.Place)
 	}
 	c.Price, ok = lifecycle.Dearest(f, from, sums.Difference(u.Units, u.Covered))
 	return c, ok

@@ -77,7 +77,7 @@ func (p *Pool) Balance() decimal.Decimal {
 	return credit.Less(credit.Less(b, p.Expired), p.Reversed)
 }
 
-// NoteHeld notes, for TellPools, that reservations may hold more of each of a customer's pools of a
+// NoteHeld notes, for EmitPools, that reservations may hold more of each of a customer's pools of a
 // name: they hold more, or another one of the name has less.
 func (t *Burner) NoteHeld(customer uint32, name catalogs.PoolName) {
 	if !t.S.Customers.Read(customer).Held {

@@ -299,7 +299,7 @@ func (t *Burner) topUpFails(pool, row uint32, order *TopUpOrder, code, actor str
 	t.S.topUps.setText(row, &words)
 	lock.Unlock()
 	t.Fold(uint64(row))
-	t.tellTopUp(pool, order, accounts.WebhookTopUpFailed, code, "")
+	t.emitTopUp(pool, order, accounts.WebhookTopUpFailed, code, "")
 	env := t.S.Customers.Read(p.Customer).Env
 	if actor != "" {
 		id := TopUpID(p.ID, t.S.topUps.rules.Read(row).Count)
@@ -310,7 +310,7 @@ func (t *Burner) topUpFails(pool, row uint32, order *TopUpOrder, code, actor str
 	t.NoteChange(env, "engine", "top-up.failed", uuid.Text(p.ID), accounts.Given("reason", code))
 }
 
-func (t *Burner) tellTopUp(
+func (t *Burner) emitTopUp(
 	pool uint32, order *TopUpOrder, w accounts.WebhookEvent, code, payment string,
 ) {
 	p, words := t.S.Pools.Read(pool), t.S.PoolWords(pool)
@@ -323,7 +323,7 @@ func (t *Burner) tellTopUp(
 		},
 	}
 	m.Amount, m.Currency = order.Price, order.Currency
-	t.Tell(e, p.Customer, &m)
+	t.Emit(e, p.Customer, &m)
 }
 
 // TopUpTakes reports whether a pool's rule may be in a currency: the cap of a month adds up prices
@@ -445,7 +445,7 @@ func (t *Burner) TopUpPaid(pool uint32, payment string, now int64) {
 		t.topUpFails(pool, row, &order, "paid_not_granted", "")
 		return
 	}
-	t.tellTopUp(pool, &order, accounts.WebhookToppedUp, "", payment)
+	t.emitTopUp(pool, &order, accounts.WebhookToppedUp, "", payment)
 	t.NoteChange(t.S.Customers.Read(p.Customer).Env, "engine", "top-up.paid", uuid.Text(p.ID),
 		accounts.Given("credits", order.Credits.String()),
 		accounts.Given("price", order.Price.String()+" "+order.Currency),

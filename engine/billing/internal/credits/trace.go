@@ -25,11 +25,11 @@ const (
 )
 
 // CreditBounds are bounds of each pool; 0 is MaxTransactions or MaxTraces.
-type CreditBounds struct{ MaxNewest, MostTraces uint32 }
+type CreditBounds struct{ MaxNewest, MaxTraces uint32 }
 
 func (b CreditBounds) newest() uint32 { return cmp.Or(b.MaxNewest, catalogs.MaxTransactions) }
 
-func (b CreditBounds) traces() uint32 { return cmp.Or(b.MostTraces, MaxTraces) }
+func (b CreditBounds) traces() uint32 { return cmp.Or(b.MaxTraces, MaxTraces) }
 
 // Trace is what memory keeps of a deduction or a reversal that has left it. Sum is a checksum of
 // the ArchivedTransaction in the journal. Next is the pool's next younger trace, or, of a free row,

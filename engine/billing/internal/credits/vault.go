@@ -50,7 +50,7 @@ func (s *Vault) Open() {
 
 // Burner is the part of a turn that moves credits and collects the facts for the journal.
 type Burner struct {
-	outbox.Teller
+	outbox.Emitter
 	S      *Vault
 	Moves  *Moves
 	Bounds CreditBounds
@@ -68,17 +68,17 @@ type Moves struct {
 	moved []uint32
 }
 
-// moved notes that a pool's credits moved or are held, for TellPools.
+// moved notes that a pool's credits moved or are held, for EmitPools.
 func (t *Burner) moved(pool uint32) {
 	if moved := t.Moves.moved; len(moved) == 0 || moved[len(moved)-1] != pool {
 		t.Moves.moved = append(moved, pool)
 	}
 }
 
-// TellPools tops pools up, and queues messages about those that this command has emptied, or
+// EmitPools tops pools up, and queues messages about those that this command has emptied, or
 // brought down to the balance at which they are low. A pool that the same command refills, as at a
 // period's end, does not count.
-func (t *Burner) TellPools() {
+func (t *Burner) EmitPools() {
 	for _, row := range t.Moves.moved {
 		p := t.S.Pools.Read(row)
 		t.NoteHeld(p.Customer, p.Name)
@@ -101,16 +101,16 @@ func (t *Burner) TellPools() {
 		t.S.Tally(row, 1)
 		lock.Unlock()
 		if low && !was.low {
-			t.tellPool(row, accounts.WebhookCreditsLow, &words)
+			t.emitPool(row, accounts.WebhookCreditsLow, &words)
 		}
 		if empty && !was.depleted {
-			t.tellPool(row, accounts.WebhookCreditsDepleted, &words)
+			t.emitPool(row, accounts.WebhookCreditsDepleted, &words)
 		}
 	}
 	t.Moves.moved = t.Moves.moved[:0]
 }
 
-func (t *Burner) tellPool(row uint32, w accounts.WebhookEvent, words *PoolText) {
+func (t *Burner) emitPool(row uint32, w accounts.WebhookEvent, words *PoolText) {
 	p := t.S.Pools.Read(row)
 	e := t.S.Environment(t.S.Customers.Read(p.Customer).Env)
 	m := outbox.WebhookMessage{
@@ -120,5 +120,5 @@ func (t *Burner) tellPool(row uint32, w accounts.WebhookEvent, words *PoolText) 
 	if w == accounts.WebhookCreditsLow {
 		m.LowBalance = words.LowBalance
 	}
-	t.Tell(e, p.Customer, &m)
+	t.Emit(e, p.Customer, &m)
 }

@@ -43,7 +43,7 @@ func newProjection() *projection {
 		_, v := l.book.Customers.Append()
 		v.Env = 1
 		l.book.Subscriptions.Append(&book.Subscription{
-			UsualSubscription: book.UsualSubscription{Customer: n},
+			HotSubscription: book.HotSubscription{Customer: n},
 		})
 	}
 	l.turn = book.Keeper{

@@ -23,7 +23,7 @@ func (l *Projection) Cancel(mode book.CancelMode, now int64) {
 		l.Sub.CancelMode = book.CancelImmediate
 		l.cancelNow(now)
 	} else {
-		l.Tell(accounts.WebhookSubscriptionChanged, now)
+		l.Emit(accounts.WebhookSubscriptionChanged, now)
 	}
 	l.Sub.Due = l.NextDue()
 }

@@ -28,7 +28,7 @@ func (l *Projection) endPeriod(at int64) {
 		l.Sub.BaseVersion = next
 		l.nextPeriod(at)
 		if changes {
-			l.Tell(accounts.WebhookSubscriptionChanged, at)
+			l.Emit(accounts.WebhookSubscriptionChanged, at)
 		}
 		l.credited = append(l.credited, creditStep{start: true, version: next, at: at})
 	}
@@ -101,7 +101,7 @@ func (l *Projection) nextPeriod(at int64) {
 func (l *Projection) end(at int64) {
 	l.Sub.EndedAt = at
 	l.Sub.CancelMode = cmp.Or(l.Sub.CancelMode, book.CancelImmediate)
-	l.Tell(accounts.WebhookSubscriptionCancelled, at)
+	l.Emit(accounts.WebhookSubscriptionCancelled, at)
 }
 
 // cut describes how a span closes.

@@ -67,12 +67,12 @@ func (t *Runner) Commit(l *Projection) {
 		t.S.InvoiceByID.Insert(t.S.IDHash(&l.Drafts[i].ID), l.Drafts[i].row)
 	}
 	t.keepFacts(l)
-	t.tellAll(l)
+	t.emitAll(l)
 	for i := range reached {
 		r := &reached[i]
 		r.At = l.Env.Now(t.Stamp)
 		counter := l.Sub.FirstCounter + uint32(r.slot)
-		t.TellLimit(l.Env, &l.Sub.UsualSubscription, counter, &r.WebhookMessage)
+		t.EmitLimit(l.Env, &l.Sub.HotSubscription, counter, &r.WebhookMessage)
 	}
 	t.S.Reschedule(l.Env, l.Row, l.Sub.Due)
 	t.Fold(uint64(l.Row)<<32 ^ uint64(l.Sub.Due))

@@ -234,8 +234,8 @@ func (l *Projection) issue(d *Draft) {
 	)
 	l.Drafts = append(l.Drafts, *d)
 	issued := &l.Unpaid[len(l.Unpaid)-1]
-	l.TellInvoice(accounts.WebhookInvoiceCreated, d.CreatedAt, issued)
-	l.TellInvoice(accounts.WebhookInvoiceDue, d.CreatedAt, issued)
+	l.EmitInvoice(accounts.WebhookInvoiceCreated, d.CreatedAt, issued)
+	l.EmitInvoice(accounts.WebhookInvoiceDue, d.CreatedAt, issued)
 }
 
 // adjust bills late usage of an ended subscription at the end of the day on which it arrived.

@@ -7,8 +7,8 @@ import (
 	"tollgate/engine/billing/internal/outbox"
 )
 
-// happening is an event that a projection reports once it is committed.
-type happening struct {
+// pendingEvent is one that a projection reports once it is committed.
+type pendingEvent struct {
 	event accounts.WebhookEvent
 	at    int64
 	// b is the subscription at that time, scheduled its pending plan change (zero: none).
@@ -18,31 +18,31 @@ type happening struct {
 	invoice *HeldInvoice
 }
 
-// Tell notes an event of the subscription.
-func (l *Projection) Tell(w accounts.WebhookEvent, at int64) {
+// Emit notes an event of the subscription.
+func (l *Projection) Emit(w accounts.WebhookEvent, at int64) {
 	if !l.Env.Wants(w) {
 		return
 	}
-	h := happening{event: w, at: at, b: l.Sub}
+	h := pendingEvent{event: w, at: at, b: l.Sub}
 	for i := range l.changes {
 		if c := &l.changes[i]; c.Status == book.ChangePending {
 			h.scheduled = c.PlanChange
 		}
 	}
-	l.happened = append(l.happened, h)
+	l.events = append(l.events, h)
 }
 
-// TellInvoice notes an event of an invoice.
-func (l *Projection) TellInvoice(w accounts.WebhookEvent, at int64, v *HeldInvoice) {
+// EmitInvoice notes an event of an invoice.
+func (l *Projection) EmitInvoice(w accounts.WebhookEvent, at int64, v *HeldInvoice) {
 	if l.Env.Wants(w) {
-		l.happened = append(l.happened, happening{event: w, at: at, b: l.Sub, invoice: new(*v)})
+		l.events = append(l.events, pendingEvent{event: w, at: at, b: l.Sub, invoice: new(*v)})
 	}
 }
 
-// tellAll queues the messages of a committed projection.
-func (t *Runner) tellAll(l *Projection) {
-	for i := range l.happened {
-		h := &l.happened[i]
+// emitAll queues the messages of a committed projection.
+func (t *Runner) emitAll(l *Projection) {
+	for i := range l.events {
+		h := &l.events[i]
 		m := outbox.WebhookMessage{Type: h.event, At: h.at, SubscriptionID: l.Sub.ID}
 		if h.invoice != nil {
 			v := h.invoice.Invoice
@@ -53,13 +53,13 @@ func (t *Runner) tellAll(l *Projection) {
 		} else {
 			h.describe(&m, l.Catalog)
 		}
-		t.Tell(l.Env, l.Sub.Customer, &m)
+		t.Emit(l.Env, l.Sub.Customer, &m)
 	}
-	l.happened = nil
+	l.events = nil
 }
 
 // describe fills in a subscription's part of a message.
-func (h *happening) describe(m *outbox.WebhookMessage, c *catalogs.Catalog) {
+func (h *pendingEvent) describe(m *outbox.WebhookMessage, c *catalogs.Catalog) {
 	version := c.Version(h.b.Version)
 	plan := c.Plans[version.Plan-1]
 	m.PlanID, m.PlanKey, m.PlanVersion = plan.ID, plan.Document.Key, version.Version
@@ -102,7 +102,7 @@ func (t *Runner) reached(l *Projection) (told []reaching) {
 		}
 		if reading.Beyond(was) {
 			for _, m := range outbox.LimitMessages(
-				&l.Sub.UsualSubscription, l.Catalog, f, used, was,
+				&l.Sub.HotSubscription, l.Catalog, f, used, was,
 			) {
 				told = append(told, reaching{m, i})
 			}

@@ -35,9 +35,9 @@ func (t *Runner) expire(hold rows.Due) {
 	t.Moves.Above = t.Moves.Above[:before]
 }
 
-// mostUnpaid is the number of unpaid invoices with which a subscription has no interim one more:
+// maxUnpaid is the number of unpaid invoices with which a subscription has no interim one more:
 // each reads all of them. The period's end bills the usage.
-const mostUnpaid = 100
+const maxUnpaid = 100
 
 // billAbove is BillAbove of a subscription that was brought to an instant.
 func (t *Runner) billAbove(row uint32, now int64) {
@@ -50,9 +50,9 @@ func (t *Runner) billAbove(row uint32, now int64) {
 	if !beyond {
 		return
 	}
-	unpaid := t.S.unpaidOf(row, mostUnpaid)
+	unpaid := t.S.unpaidOf(row, maxUnpaid)
 	t.Spend(unpaid / 4)
-	if unpaid == mostUnpaid {
+	if unpaid == maxUnpaid {
 		return
 	}
 	l := t.S.OpenProjection(row)
@@ -65,9 +65,9 @@ func (t *Runner) billAbove(row uint32, now int64) {
 }
 
 // unpaidOf counts a subscription's unpaid invoices, up to a bound.
-func (s *Projector) unpaidOf(row uint32, most int) (n int) {
+func (s *Projector) unpaidOf(row uint32, maximum int) (n int) {
 	b := s.Subscriptions.Whole(row)
-	for at := b.FirstUnpaid; at != 0 && n < most; n++ {
+	for at := b.FirstUnpaid; at != 0 && n < maximum; n++ {
 		at = s.Invoices.Read(at).NextUnpaid
 	}
 	return n

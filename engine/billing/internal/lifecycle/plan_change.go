@@ -59,7 +59,7 @@ func (l *Projection) ChangePlan(
 		l.upgrade(to, now)
 	}
 	l.changes = append(l.changes, heldPlanChange{PlanChange: made})
-	l.Tell(accounts.WebhookSubscriptionChanged, now)
+	l.Emit(accounts.WebhookSubscriptionChanged, now)
 	l.Sub.Due = l.NextDue()
 }
 

@@ -68,8 +68,8 @@ type Projection struct {
 	Facts    []credits.Fact
 	Credit   decimal.Decimal // of the customer, in the subscription's currency
 	credited []creditStep
-	// happened are the events for webhooks.
-	happened []happening
+	// events are the events for webhooks.
+	events []pendingEvent
 	// held are the sequences of left plan versions that a step or a command has used.
 	held []*heldSequence
 	// interims are what interim invoices have of each counter; nil: the plan has no invoiceAbove.
@@ -166,9 +166,9 @@ func (l *Projection) NextDue() int64 {
 
 // Run carries out everything due by an instant, each step at its own instant and in order. After
 // the first step, it begins none once the given units of work are done. It returns the units done.
-func (l *Projection) Run(now int64, most int) (units int) {
-	for first := true; l.Sub.Due <= now && (first || units < most); first = false {
-		drafts, told, span := len(l.Drafts), len(l.happened), l.Sub.Span
+func (l *Projection) Run(now int64, maximum int) (units int) {
+	for first := true; l.Sub.Due <= now && (first || units < maximum); first = false {
+		drafts, told, span := len(l.Drafts), len(l.events), l.Sub.Span
 		units += 1 + len(l.Unpaid)/4
 		l.step(l.Sub.Due)
 		l.Sub.Due = l.NextDue()
@@ -178,7 +178,7 @@ func (l *Projection) Run(now int64, most int) (units int) {
 		if l.Sub.Span != span && len(l.Drafts) == drafts { // its invoice waits
 			units += l.Weight()
 		}
-		units += 16 * (len(l.happened) - told)
+		units += 16 * (len(l.events) - told)
 	}
 	return units
 }
@@ -220,7 +220,7 @@ func (l *Projection) step(at int64) {
 		l.adjust(at)
 	default:
 		l.Sub.SuspendedAt = at
-		l.Tell(accounts.WebhookSubscriptionSuspended, at)
+		l.Emit(accounts.WebhookSubscriptionSuspended, at)
 	}
 }
 
@@ -229,7 +229,7 @@ func (l *Projection) fallDue(i int) {
 	v := &l.Unpaid[i]
 	if !v.Amount.IsZero() {
 		v.Status = book.InvoicePastDue
-		l.TellInvoice(accounts.WebhookInvoicePastDue, v.DueAt, v)
+		l.EmitInvoice(accounts.WebhookInvoicePastDue, v.DueAt, v)
 		return
 	}
 	l.settle(i, v.DueAt)
@@ -241,7 +241,7 @@ func (l *Projection) settle(i int, at int64) {
 	l.Facts = append(l.Facts, credits.Fact{
 		Kind: credits.FactPaid, At: at, Invoice: credits.InvoiceFact{ID: l.Unpaid[i].ID},
 	})
-	l.TellInvoice(accounts.WebhookInvoicePaid, at, &l.Unpaid[i])
+	l.EmitInvoice(accounts.WebhookInvoicePaid, at, &l.Unpaid[i])
 	l.Close(i)
 }
 

@@ -34,7 +34,7 @@ func (s *Projector) Projections(customer uint32, now int64) *Projections {
 }
 
 // ProjectionsWithin is Projections, but begins no step once so many units of work are done.
-func (s *Projector) ProjectionsWithin(customer uint32, now int64, most int) *Projections {
+func (s *Projector) ProjectionsWithin(customer uint32, now int64, maximum int) *Projections {
 	g := &Projections{Projector: s, Credit: map[string]decimal.Decimal{}}
 	for row := s.Customers.Read(customer).FirstSubscription; row != 0; {
 		b := s.Subscriptions.Read(row)
@@ -45,7 +45,7 @@ func (s *Projector) ProjectionsWithin(customer uint32, now int64, most int) *Pro
 	}
 	queue := dueProjections(slices.Clone(g.Due))
 	heap.Init(&queue)
-	for len(queue) != 0 && most > 0 {
+	for len(queue) != 0 && maximum > 0 {
 		l := queue[0]
 		if l.Sub.Due > now {
 			heap.Pop(&queue)
@@ -55,7 +55,7 @@ func (s *Projector) ProjectionsWithin(customer uint32, now int64, most int) *Pro
 		if left, ok := g.Credit[currency]; ok {
 			l.Credit = left
 		}
-		most -= l.Run(l.Sub.Due, most)
+		maximum -= l.Run(l.Sub.Due, maximum)
 		g.Credit[currency] = l.Credit
 		heap.Fix(&queue, 0)
 	}

@@ -15,8 +15,8 @@ func (s *Projector) Billed(at book.Place, ahead bool) decimal.Decimal {
 	n := s.uncovered(at)
 	b := s.Subscriptions.Read(at.Subscription)
 	var base book.Base
-	if b.Rest != 0 { // a usual subscription has no bases
-		if first := s.Subscriptions.Rest(at.Subscription).FirstBase; first != 0 {
+	if b.ColdPart != 0 { // a usual subscription has no bases
+		if first := s.Subscriptions.Cold(at.Subscription).FirstBase; first != 0 {
 			base = *s.Bases.Read(first + at.Counter - b.FirstCounter)
 			n.Used = sums.Difference(n.Used, base.Opened)
 		}
@@ -43,9 +43,9 @@ func (s *Projector) Billed(at book.Place, ahead bool) decimal.Decimal {
 	return n.Used
 }
 
-// LeastBilled is the least that Billed is where usage of the present plan version is accepted: in
+// MinBilled is the least that Billed is where usage of the present plan version is accepted: in
 // the present period and in the spans that are closed. The customer's lock is held.
-func (s *Projector) LeastBilled(at book.Place) decimal.Decimal {
+func (s *Projector) MinBilled(at book.Place) decimal.Decimal {
 	least := s.Billed(at, false)
 	b := s.Subscriptions.Read(at.Subscription)
 	if at.Feature.Accumulate { // all spans are one sequence

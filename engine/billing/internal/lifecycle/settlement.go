@@ -29,7 +29,7 @@ func (l *Projection) resume(now int64) {
 func (l *Projection) activate(now int64) {
 	if l.Sub.SuspendedAt != 0 {
 		l.Sub.SuspendedAt = 0
-		l.Tell(accounts.WebhookSubscriptionActivated, now)
+		l.Emit(accounts.WebhookSubscriptionActivated, now)
 	}
 }
 

@@ -8,8 +8,8 @@ import (
 	"tollgate/engine/wire"
 )
 
-// Teller is the part of a turn that queues messages for webhook endpoints.
-type Teller struct {
+// Emitter is the part of a turn that queues messages for webhook endpoints.
+type Emitter struct {
 	book.Keeper
 	S      *book.Book
 	Outbox *Outbox
@@ -17,8 +17,8 @@ type Teller struct {
 	Told uint32
 }
 
-// Tell queues a message for each endpoint of the environment that wants it.
-func (t *Teller) Tell(e *accounts.Environment, customer uint32, m *WebhookMessage) {
+// Emit queues a message for each endpoint of the environment that wants it.
+func (t *Emitter) Emit(e *accounts.Environment, customer uint32, m *WebhookMessage) {
 	if !e.Wants(m.Type) {
 		return
 	}
@@ -34,7 +34,7 @@ func (t *Teller) Tell(e *accounts.Environment, customer uint32, m *WebhookMessag
 }
 
 // Send queues a message for endpoints; of no customer, customer is 0.
-func (t *Teller) Send(to []uint32, customer uint32, m *WebhookMessage) {
+func (t *Emitter) Send(to []uint32, customer uint32, m *WebhookMessage) {
 	id := messageID(t.Index, t.Position, t.Told)
 	t.Told++
 	encoded := wire.Encode(nil, &DeliveryText{Message: *m})
@@ -82,7 +82,7 @@ func (r Reading) Beyond(before Reading) bool {
 // LimitMessages makes the messages about what a feature's usage has reached since a reading: the
 // limit, and the highest of its thresholds.
 func LimitMessages(
-	b *book.UsualSubscription, c *catalogs.Catalog, f *catalogs.PlanFeature, used decimal.Decimal,
+	b *book.HotSubscription, c *catalogs.Catalog, f *catalogs.PlanFeature, used decimal.Decimal,
 	before Reading,
 ) (told []WebhookMessage) {
 	now := ReadingOf(f, used)
@@ -108,9 +108,9 @@ func WantsLimits(e *accounts.Environment) bool {
 	return e.Wants(accounts.WebhookLimitReached) || e.Wants(accounts.WebhookUsageThreshold)
 }
 
-// TellReached queues messages if usage at a place has just reached its feature's limit, or a
+// EmitReached queues messages if usage at a place has just reached its feature's limit, or a
 // threshold of it: before is the counter's reading before it, used its reading now.
-func (t *Teller) TellReached(place book.Place, before, used decimal.Decimal, at int64) {
+func (t *Emitter) EmitReached(place book.Place, before, used decimal.Decimal, at int64) {
 	b := t.S.Subscriptions.Read(place.Subscription)
 	e := t.S.Environment(t.S.Customers.Read(b.Customer).Env)
 	f := place.Feature
@@ -119,19 +119,19 @@ func (t *Teller) TellReached(place book.Place, before, used decimal.Decimal, at 
 		return
 	}
 	was = was.And(t.S.Told.Of(place.Counter, b.Version, b.Period, f.Accumulate))
-	told := LimitMessages(&b.UsualSubscription, e.Catalog.Load(), f, used, was)
+	told := LimitMessages(&b.HotSubscription, e.Catalog.Load(), f, used, was)
 	for i := range told {
 		told[i].At = at
-		t.TellLimit(e, &b.UsualSubscription, place.Counter, &told[i])
+		t.EmitLimit(e, &b.HotSubscription, place.Counter, &told[i])
 	}
 }
 
-// TellLimit queues a message of LimitMessages. What it tells of thresholds is not told again though
+// EmitLimit queues a message of LimitMessages. What it tells of thresholds is not told again though
 // a correction takes usage below it: see book.Told.
-func (t *Teller) TellLimit(
-	e *accounts.Environment, b *book.UsualSubscription, counter uint32, m *WebhookMessage,
+func (t *Emitter) EmitLimit(
+	e *accounts.Environment, b *book.HotSubscription, counter uint32, m *WebhookMessage,
 ) {
-	t.Tell(e, b.Customer, m)
+	t.Emit(e, b.Customer, m)
 	if m.Type != accounts.WebhookUsageThreshold || !e.Wants(m.Type) {
 		return
 	}

@@ -76,7 +76,7 @@ type EndpointText struct {
 }
 
 // Listen updates the events that an environment's endpoints want, all together.
-func (t *Teller) Listen(e *accounts.Environment) { e.Wanted.Store(uint32(t.Outbox.WantedBy(e))) }
+func (t *Emitter) Listen(e *accounts.Environment) { e.Wanted.Store(uint32(t.Outbox.WantedBy(e))) }
 
 // WantedBy returns the events that an environment's enabled endpoints want.
 func (o *Outbox) WantedBy(e *accounts.Environment) (set WebhookEvents) {

@@ -13,6 +13,6 @@ func DecodeText(data string, v wire.Fielder) {
 }
 
 // Plain reports whether a text has least (0 or 1) to most characters and no control characters.
-func Plain(text string, least, most int) bool {
-	return schema.CheckText(text, least, most) == ""
+func Plain(text string, minimum, maximum int) bool {
+	return schema.CheckText(text, minimum, maximum) == ""
 }

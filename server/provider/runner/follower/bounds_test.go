@@ -66,7 +66,7 @@ func TestWhatARunMayUse(t *testing.T) {
 	_, err = n.Do(t.Context(), &fetch.Request{URL: "http://product.example/"})
 	require.Equal(t, "byte_budget", failed(err, "").rule)
 
-	run := &session{web: n, tell: func(runner.Event) {}, requests: MaxRequests}
+	run := &session{web: n, emit: func(runner.Event) {}, requests: MaxRequests}
 	_, why := run.ask(t.Context(), &fill.Request{Method: "GET", URL: "http://product.example/"})
 	require.Equal(t, "request_budget", why.rule)
 	require.True(t, why.final)

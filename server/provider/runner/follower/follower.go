@@ -41,7 +41,7 @@ type Agent struct {
 // session is one run.
 type session struct {
 	task runner.Task
-	tell func(runner.Event)
+	emit func(runner.Event)
 	web  *network
 	read *published
 	// requests is how many were made.
@@ -70,9 +70,9 @@ type trial struct {
 
 // Run reads, signs up and tries the key out. A context that ends is an error; every other end is a
 // report.
-func (a *Agent) Run(ctx context.Context, t runner.Task, tell func(runner.Event),
+func (a *Agent) Run(ctx context.Context, t runner.Task, emit func(runner.Event),
 ) (runner.Report, error) {
-	s := &session{task: t, tell: tell, web: newNetwork(a.Web, t.Hosts)}
+	s := &session{task: t, emit: emit, web: newNetwork(a.Web, t.Hosts)}
 	inner, cancel := context.WithTimeout(ctx, MaxTime)
 	defer cancel()
 	report := s.run(inner)
@@ -124,7 +124,7 @@ func (s *session) run(ctx context.Context) runner.Report {
 }
 
 func (s *session) say(format string, args ...any) {
-	s.tell(runner.Event{At: time.Now(), Text: fmt.Sprintf(format, args...)})
+	s.emit(runner.Event{At: time.Now(), Text: fmt.Sprintf(format, args...)})
 }
 
 // obtained is what a way led to: a key, or what only a person can tell.
@@ -147,7 +147,7 @@ func (s *session) hand(ctx context.Context, got *obtained, try trial) runner.Rep
 		}
 		return runner.Report{Question: got.question, Checkpoint: left}
 	}
-	s.tell(runner.Event{At: time.Now(), Text: "hands a key over", Credential: got.key})
+	s.emit(runner.Event{At: time.Now(), Text: "hands a key over", Credential: got.key})
 	report := runner.Report{}
 	if why := s.use(ctx, got.key, try); why != nil {
 		report = why.report()

@@ -25,10 +25,10 @@ type network struct {
 	web   *fetch.Client
 	hosts []string
 
-	mu     sync.Mutex // guards all below
-	moved  int
-	silent int
-	heard  bool
+	mu       sync.Mutex // guards all below
+	moved    int
+	silent   int
+	answered bool
 	// first is why the first request without a good answer has none.
 	first error
 }
@@ -67,10 +67,10 @@ func (n *network) Do(ctx context.Context, r *fetch.Request) (*fetch.Response, er
 	}
 	switch refusal := (*fetch.Refusal)(nil); {
 	case err == nil:
-		n.heard = true
+		n.answered = true
 		n.moved += len(answer.Body)
 	case errors.As(err, &refusal) && answered(refusal.Rule):
-		n.heard = true
+		n.answered = true
 		n.moved += fetch.MaxBody
 	case refusal == nil || !refusal.Local(): // what was not sent took no time
 		n.silent++
@@ -87,7 +87,7 @@ func answered(rule fetch.Rule) bool {
 func (n *network) reached() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.heard
+	return n.answered
 }
 
 // ruleForeign is the rule of an address that is none of the task's.
@@ -108,7 +108,7 @@ func (n *network) spent() error {
 	if n.moved > maxMoved {
 		return &fetch.Refusal{Rule: fetch.RuleBudget, Detail: "the run's read limit is reached"}
 	}
-	if !n.heard && n.silent >= patience {
+	if !n.answered && n.silent >= patience {
 		return n.first
 	}
 	return nil

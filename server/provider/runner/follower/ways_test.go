@@ -403,7 +403,7 @@ func TestOwnLimitsBlockNobody(t *testing.T) {
 	client, task := clientFor(t, slow.URL, slow.URL+"/")
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	run := &session{task: task, tell: func(runner.Event) {}, web: newNetwork(client, task.Hosts)}
+	run := &session{task: task, emit: func(runner.Event) {}, web: newNetwork(client, task.Hosts)}
 	report := run.run(ctx)
 	require.Equal(t, ruleTime, report.Code)
 	require.False(t, report.Blocked)
