@@ -86,7 +86,7 @@ func (c *Caller) newID() [16]byte {
 // pageRoutes are the rows that our own pages alone call.
 func (a *API) pageRoutes() []server.Route {
 	return []server.Route{
-		row("PUT", "/v1/flows/{flow_id}", "saveFlow", "Make the flow of this id, or change it", write,
+		row("PUT", "/v1/flows/{flow_id}", "saveFlow", "Create the flow of this id, or change it", write,
 			of(markFlow, a.Flows.putFlow), signedIn),
 		row("POST", "/v1/purchases/{id}/decision", "decidePurchase", "Approve or deny a purchase",
 			anyScope, of(markPurchase, a.Purchases.decidePurchase), signedIn),

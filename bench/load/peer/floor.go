@@ -153,12 +153,11 @@ func (f *Front) followFloor(in io.Reader, out io.Writer) error {
 }
 
 func (n *floorNode) follow(conn net.Conn, config *tls.Config) {
+	defer func() { _ = conn.Close() }()
 	w := newFloorWire(conn)
 	if w.secure = tls.Server(w, config); w.secure.Handshake() != nil {
-		_ = conn.Close()
 		return
 	}
-	defer func() { _ = conn.Close() }()
 	reader := bufio.NewReaderSize(w.secure, 64<<10)
 	var frame, before []byte
 	for {

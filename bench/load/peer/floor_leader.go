@@ -99,7 +99,7 @@ func (f *Front) serveFloorLeader(in io.Reader, out io.Writer) error {
 			return fmt.Errorf("floor: %w", err)
 		}
 		l.followers = append(l.followers, w)
-		go l.hear(w.secure)
+		go l.receive(w.secure)
 	}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
