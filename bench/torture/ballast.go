@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"tollgate/cluster"
 	api "tollgate/sdk/go"
@@ -81,20 +82,29 @@ func (l *load) sendBatch(
 		return nil
 	}
 	body := append(append([]byte{'['}, bytes.Join(bodies, []byte{','})...), ']')
-	answer, err := l.any.Do(ctx, api.Request{Method: "POST", Path: eventsPath + "/batch", Body: body})
-	if err != nil {
-		return err
-	}
-	var got api.BatchResult
-	if err = answer.Data(&got); err != nil {
-		return err
-	}
-	for _, result := range got.Results {
-		if s := result.Status; s != status && s != http.StatusConflict {
-			l.violate(byDuplicates, "the event %s: %d instead of %d", names[result.Index], s, status)
+	for {
+		answer, err := l.any.Do(ctx, api.Request{Method: "POST", Path: eventsPath + "/batch", Body: body})
+		if err != nil {
+			return err
+		}
+		var got api.BatchResult
+		if err = answer.Data(&got); err != nil {
+			return err
+		}
+		busy := false // an event of it was not recorded, or it is not known: it is sent again
+		for _, result := range got.Results {
+			switch s := result.Status; s {
+			case status, http.StatusConflict:
+			case http.StatusServiceUnavailable:
+				busy = true
+			default:
+				l.violate(byDuplicates, "the event %s: %d instead of %d", names[result.Index], s, status)
+			}
+		}
+		if !busy || !pause(ctx, time.Second) {
+			return ctx.Err()
 		}
 	}
-	return nil
 }
 
 // countKeysOnDisk notes how many keys have left memory.
