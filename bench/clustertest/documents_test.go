@@ -104,6 +104,14 @@ func leaves(v any, add func(string)) {
 			leaves(member, add)
 			continue
 		}
+		if list, _ := member.([]any); len(list) > 0 {
+			if _, deeper := list[0].(map[string]any); deeper {
+				for _, element := range list {
+					leaves(element, add)
+				}
+				continue
+			}
+		}
 		text, err := json.Marshal(member)
 		if err != nil {
 			panic(err)

@@ -157,13 +157,11 @@ func (s *spender) inspectReservations(
 				return nil, fmt.Errorf("torture: the reservation %s: %w", r.key, err)
 			}
 			sums.add(heldIn, r.items[i].feature, held, r.agent)
-			if overrun := v.Items[i].OverrunUnits; overrun != "" {
-				beyond, err := overrun.Float64()
-				if err != nil {
-					return nil, fmt.Errorf("torture: the reservation %s: %w", r.key, err)
-				}
-				sums.overruns[r.items[i].feature] += beyond
+			beyond, err := v.Items[i].OverrunUnits.Float64()
+			if err != nil {
+				return nil, fmt.Errorf("torture: the reservation %s: %w", r.key, err)
 			}
+			sums.overruns[r.items[i].feature] += beyond
 		}
 	}
 	if len(listed) != len(known) {

@@ -454,7 +454,7 @@ func (r *reservation) differs(b before, v *api.Reservation) string {
 			return "a settlement that was acknowledged is missing"
 		case settled > most:
 			return "more is settled than anybody asked for"
-		case got.OverrunUnits != "" && !r.wallet.overruns:
+		case got.OverrunUnits != "0" && !r.wallet.overruns:
 			return "it has an overrun"
 		case b.last != nil && got.SettledUnits != b.last.Items[i].SettledUnits:
 			return "it was over, and settled at other units"

@@ -339,7 +339,7 @@ func TestCreditsFromTheCommandLine(t *testing.T) {
 	s.holds(s.ok("pools", "grant", pool.ID, "1234567.5", "--type", "PURCHASED", "--note", "order 7"),
 		"GRANT", "1,234,567.5", "1,234,567.5", "order 7")
 	s.holds(s.ok("pools", "list", "ada"), pool.ID, "tokens", "ACTIVE", "1,234,567.5 credits",
-		"–", "1,234,567.5", "0", "0", "0", "true", "-1", "CAPPED at 50.5")
+		"0", "1,234,567.5", "0", "0", "0", "true", "-1", "CAPPED at 50.5")
 	var x struct {
 		ID      string
 		Balance json.Number
