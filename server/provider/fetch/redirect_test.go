@@ -168,7 +168,7 @@ func TestHTTPSIsVerifiedAndNotLeft(t *testing.T) {
 		change func(*fetch.Config)
 		host   string
 	}{
-		{func(c *fetch.Config) { c.Resolver = resolver }, "example.com"},
+		{func(c *fetch.Config) { c.Resolver, c.RootCAs = resolver, x509.NewCertPool() }, "example.com"},
 		{trusting, "example.org"},
 	} {
 		_, err = get(t, newClient(t, test.change, hosts...), "https://"+test.host+":"+secure+"/")
