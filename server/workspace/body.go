@@ -201,12 +201,6 @@ func checkVisible(text string, minimum, maximum int) (wrong form.Mistake, ok boo
 	return wrong, ok
 }
 
-// plain reports whether checkText finds nothing.
-func plain(text string, minimum, maximum int) bool {
-	_, ok := checkText(text, minimum, maximum)
-	return ok
-}
-
 // number reads a whole number within bounds.
 func (b *body) number(name string, minimum, maximum int64) int64 {
 	value, ok := valueOf[float64](b, name, "a number")
