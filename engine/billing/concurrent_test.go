@@ -124,6 +124,11 @@ func readEverything(
 	if _, _, err := m.Events(src, billing.EventQuery{Customer: 1, To: 1 << 60, Limit: 5}); err != nil {
 		t.Error(err)
 	}
+	for _, recurring := range []bool{false, true} {
+		m.RankCustomers(&billing.Ranking{
+			Env: enginetest.Sandbox, Currency: "USD", Recurring: recurring, Limit: 5,
+		})
+	}
 	m.Plans(enginetest.Sandbox)
 	m.Keys(enginetest.Sandbox)
 	m.Accounts()

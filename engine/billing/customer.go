@@ -301,9 +301,7 @@ func (m *customerReader) RankCustomers(q *Ranking) (list []CustomerView, others 
 		amount decimal.Decimal
 		row    uint32
 	}
-	r := ranker{
-		customerReader: m, q: q, state: s, catalog: e.Catalog.Load(), now: e.Now(s.Log.Stamp()),
-	}
+	r := ranker{customerReader: m, q: q, state: s, env: e, now: e.Now(s.Log.Stamp())}
 	first := foremost[place]{most: q.From + q.Limit, order: func(a, b place) int {
 		return cmp.Or(b.amount.Cmp(a.amount), cmp.Compare(a.row, b.row))
 	}}
@@ -335,34 +333,14 @@ type ranker struct {
 	*customerReader
 	q       *Ranking
 	state   *state
-	catalog *catalogs.Catalog
+	env     *accounts.Environment
 	now     int64
 	monthly map[uint32]decimal.Decimal // by version
 }
 
 // amount is that of the customer of a row, as Standing adds it up.
-func (r *ranker) amount(row uint32) (sum decimal.Decimal) {
-	due := false
-	lock := r.state.ReadLock(row)
-	for at := r.state.Customers.Read(row).FirstSubscription; at != 0 && !due; {
-		b := r.state.Subscriptions.Read(at)
-		due = b.Due <= r.now
-		if !r.q.Recurring {
-			for unpaid := b.FirstUnpaid; unpaid != 0; {
-				i := r.state.Invoices.Read(unpaid)
-				if r.catalog.Version(i.Version).Currency == r.q.Currency {
-					sum = sums.Of(sum, i.Amount)
-				}
-				unpaid = i.NextUnpaid
-			}
-		} else if r.catalog.Version(b.Version).Currency == r.q.Currency {
-			if cold := r.state.Subscriptions.Cold(at); cold.EndedAt == 0 {
-				sum = sums.Of(sum, r.monthlyOf(b.Version))
-			}
-		}
-		at = b.Next
-	}
-	lock.RUnlock()
+func (r *ranker) amount(row uint32) decimal.Decimal {
+	sum, due := r.stored(row)
 	if !due {
 		return sum
 	}
@@ -374,12 +352,38 @@ func (r *ranker) amount(row uint32) (sum decimal.Decimal) {
 	return own.Owed
 }
 
+// stored is amount by the records alone, unless something has fallen due since.
+func (r *ranker) stored(row uint32) (sum decimal.Decimal, due bool) {
+	lock := r.state.ReadLock(row)
+	defer lock.RUnlock()
+	c := r.env.Catalog.Load() // under the lock: it has the versions of the subscriptions
+	for at := r.state.Customers.Read(row).FirstSubscription; at != 0 && !due; {
+		b := r.state.Subscriptions.Read(at)
+		due = b.Due <= r.now
+		if !r.q.Recurring {
+			for unpaid := b.FirstUnpaid; unpaid != 0; {
+				i := r.state.Invoices.Read(unpaid)
+				if c.Version(i.Version).Currency == r.q.Currency {
+					sum = sums.Of(sum, i.Amount)
+				}
+				unpaid = i.NextUnpaid
+			}
+		} else if c.Version(b.Version).Currency == r.q.Currency {
+			if cold := r.state.Subscriptions.Cold(at); cold.EndedAt == 0 {
+				sum = sums.Of(sum, r.monthlyOf(c, b.Version))
+			}
+		}
+		at = b.Next
+	}
+	return sum, due
+}
+
 // monthlyOf is the price of a version, divided by its months: exact to 12 places, which is enough
 // to rank by.
-func (r *ranker) monthlyOf(version uint32) decimal.Decimal {
+func (r *ranker) monthlyOf(c *catalogs.Catalog, version uint32) decimal.Decimal {
 	price, known := r.monthly[version]
 	if !known {
-		v := r.catalog.Version(version)
+		v := c.Version(version)
 		price, _ = v.Price.FloorDiv(decimal.FromInt(int64(max(v.Interval, 1))))
 		if r.monthly == nil {
 			r.monthly = map[uint32]decimal.Decimal{}
