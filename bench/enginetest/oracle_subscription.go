@@ -155,7 +155,7 @@ func (s *OracleSubscription) Count(
 }
 
 // Above issues an interim invoice once the usage that no invoice has costs more than the plan's
-// InvoiceAbove. Its lines go on where those of the one before ended.
+// InvoiceAbove. What was forgiven does not lessen it: its corrections cost nothing. Its lines go on where those of the one before ended.
 func (s *OracleSubscription) Above(now int64) {
 	if s.Plan.InvoiceAbove == nil || s.EndedAt != 0 {
 		return
@@ -167,17 +167,20 @@ func (s *OracleSubscription) Above(now int64) {
 			if f.Model.Name == "included" {
 				continue
 			}
-			before := new(big.Rat).Set(p.invoiced[f.Key])
+			before := p.settled(f.Key)
 			if f.Accumulate {
 				before.Set(s.lined(p.plan, f.Key))
-				for _, closed := range s.spans[:n] {
-					if closed.plan == p.plan {
-						before.Add(before, closed.quantity(f.Key)).Sub(before, closed.invoiced[f.Key])
+				for at, other := range s.spans {
+					if other.plan == p.plan {
+						before.Add(before, other.settled(f.Key)).Sub(before, other.invoiced[f.Key])
+						if at < n {
+							before.Add(before, other.quantity(f.Key)).Sub(before, other.settled(f.Key))
+						}
 					}
 				}
 			}
 			after := new(big.Rat).Add(before, p.quantity(f.Key))
-			after.Sub(after, p.invoiced[f.Key])
+			after.Sub(after, p.settled(f.Key))
 			sum.Add(sum, f.Model.Rate(after)).Sub(sum, f.Model.Rate(before))
 		}
 	}
@@ -192,6 +195,25 @@ func (s *OracleSubscription) Above(now int64) {
 	p.end, p.interim = 0, false
 	if len(v.Lines) > 0 { // else the invoice that waited has all of it
 		s.customer.issue(v)
+	}
+}
+
+// settled is how many units of a feature need no line any more: the invoiced ones, but for those on
+// VOID invoices that have been corrected away.
+func (p *oracleSpan) settled(feature string) *big.Rat {
+	paid := new(big.Rat).Sub(p.invoiced[feature], p.unpaid[feature])
+	low, high := paid, p.invoiced[feature]
+	if low.Cmp(high) > 0 {
+		low, high = high, low
+	}
+	// Any quantity between the two needs no line: it is settled as it is.
+	switch quantity := p.quantity(feature); {
+	case quantity.Cmp(low) < 0:
+		return new(big.Rat).Set(low)
+	case quantity.Cmp(high) > 0:
+		return new(big.Rat).Set(high)
+	default:
+		return quantity
 	}
 }
 

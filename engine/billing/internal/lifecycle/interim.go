@@ -1,6 +1,8 @@
 package lifecycle
 
 import (
+	"slices"
+
 	"tollgate/engine/billing/internal/book"
 	"tollgate/engine/billing/internal/catalogs"
 	"tollgate/engine/billing/internal/rows"
@@ -9,7 +11,7 @@ import (
 )
 
 // BillAbove issues an interim invoice for each subscription that Above named whose unbilled usage
-// has passed its plan's invoiceAbove: of at most eight, as many as a settlement has items. It
+// has passed its plan's invoiceAbove. There are at most eight, one for each item of a settlement. It
 // runs behind the command, whose journal records it follows.
 func (t *Runner) BillAbove() {
 	if len(t.Moves.Above) == 0 {
@@ -24,8 +26,8 @@ func (t *Runner) BillAbove() {
 }
 
 // expire lets a reservation expire at its instant, to which its customer's subscriptions were
-// brought, and issues the interim invoices of that instant to which the usage leads that it
-// becomes: no later usage, and no period's end, comes before them.
+// brought, and issues, as of that instant, the interim invoices that the resulting usage calls for:
+// no later usage, and no period's end, comes before them.
 func (t *Runner) expire(hold rows.Due) {
 	before := len(t.Moves.Above)
 	t.Holds.ExpireHold(hold.Row)
@@ -35,8 +37,8 @@ func (t *Runner) expire(hold rows.Due) {
 	t.Moves.Above = t.Moves.Above[:before]
 }
 
-// maxUnpaid is the number of unpaid invoices with which a subscription has no interim one more:
-// each reads all of them. The period's end bills the usage.
+// maxUnpaid is the number of unpaid invoices at which a subscription gets no further interim
+// invoice, since each one reads them all. The period's end bills the usage.
 const maxUnpaid = 100
 
 // billAbove is BillAbove of a subscription that was brought to an instant.
@@ -74,8 +76,9 @@ func (s *Projector) unpaidOf(row uint32, maximum int) (n int) {
 }
 
 // beyond reports whether the usage of a subscription that no invoice has costs more than an amount:
-// that of the present span, and what closed ones have left. Usage ahead of the period's end counts
-// when its period begins. meters is how many it looked at of closed spans.
+// that of the present span, and what closed ones have left, but for what was forgiven, as the bill
+// absorbs it. Usage ahead of the period's end counts when its period begins. meters is how many it
+// looked at of closed spans.
 func (s *Projector) beyond(row uint32, amount decimal.Decimal) (beyond bool, meters int) {
 	b := s.Subscriptions.Whole(row)
 	if b.EndedAt != 0 {
@@ -86,8 +89,9 @@ func (s *Projector) beyond(row uint32, amount decimal.Decimal) (beyond bool, met
 	for at := b.FirstSpan; at != 0; {
 		p := s.Spans.Read(at)
 		for m := p.FirstMeter; m != 0; meters++ {
-			x := s.Meters.Read(m)
-			sum.add(c.Version(p.Version), x.Slot, x.Invoiced, x.Unbilled())
+			x := *s.Meters.Read(m)
+			absorbed := x.Absorb()
+			sum.add(c.Version(p.Version), x.Slot, x.Invoiced, x.Unbilled(), absorbed)
 			m = x.Next
 		}
 		at = p.Next
@@ -99,10 +103,11 @@ func (s *Projector) beyond(row uint32, amount decimal.Decimal) (beyond bool, met
 			continue
 		}
 		at := book.Place{Subscription: row, Counter: b.FirstCounter + uint32(i), Feature: f}
-		units := s.unbilled(&b, at)
-		sum.add(version, uint32(i), sums.Difference(s.Billed(at, false), units), units)
+		x := s.openMeter(&b, at)
+		absorbed, units := x.Absorb(), x.Unbilled()
+		sum.add(version, uint32(i), sums.Difference(s.Billed(at, false), units), units, absorbed)
 	}
-	return sum.over || sum.total.Cmp(amount.Exact()) > 0, meters
+	return sum.above(amount), meters
 }
 
 // unbilledSum adds up the price of units that no invoice has, unrounded; over is set where that is
@@ -112,30 +117,44 @@ type unbilledSum struct {
 	b     *book.Subscription
 	total decimal.Exact
 	over  bool
-	// rated are where the next units of accumulating features begin.
-	rated map[book.SequenceKey]decimal.Decimal
+	// sequences are those of accumulating features, each of which is priced as one.
+	sequences []unbilledSequence
+}
+
+// unbilledSequence is the units of an accumulating feature in all spans, whose price begins behind
+// rated.
+type unbilledSequence struct {
+	book.SequenceKey
+	f            *catalogs.PlanFeature
+	rated, units decimal.Decimal
 }
 
 // add adds units of a feature in a plan version, whose price begins behind so many, or where the
-// feature accumulates, behind those before it.
+// feature accumulates, behind those that lines have priced, with the absorbed ones.
 func (u *unbilledSum) add(
-	v *catalogs.PlanVersion, slot uint32, billed, units decimal.Decimal,
+	v *catalogs.PlanVersion, slot uint32, billed, units, absorbed decimal.Decimal,
 ) {
 	f := &v.Features[slot]
-	if !f.Priced || units.IsZero() {
+	if !f.Priced || units.IsZero() && absorbed.IsZero() {
 		return
 	}
-	if f.Accumulate {
-		key := book.SequenceKey{Version: v.Number, Feature: f.Feature}
-		before, begun := u.rated[key]
-		if !begun {
-			before = u.s.ratedUnder(u.b, key, slot)
-		}
-		if u.rated == nil {
-			u.rated = map[book.SequenceKey]decimal.Decimal{}
-		}
-		billed, u.rated[key] = before, sums.Of(before, units)
+	if !f.Accumulate {
+		u.price(f, billed, units)
+		return
 	}
+	key := book.SequenceKey{Version: v.Number, Feature: f.Feature}
+	at := slices.IndexFunc(u.sequences, func(q unbilledSequence) bool { return q.SequenceKey == key })
+	if at < 0 {
+		at = len(u.sequences)
+		u.sequences = append(u.sequences, unbilledSequence{
+			SequenceKey: key, f: f, rated: u.s.ratedUnder(u.b, key, slot),
+		})
+	}
+	q := &u.sequences[at]
+	q.rated, q.units = sums.Of(q.rated, absorbed), sums.Of(q.units, units)
+}
+
+func (u *unbilledSum) price(f *catalogs.PlanFeature, billed, units decimal.Decimal) {
 	added, ok := Added(f, billed, units)
 	if ok {
 		u.total, ok = u.total.Add(added)
@@ -143,13 +162,23 @@ func (u *unbilledSum) add(
 	u.over = u.over || !ok
 }
 
-// unbilled is what no invoice has of a place's units in the present span.
-func (s *Projector) unbilled(b *book.Subscription, at book.Place) decimal.Decimal {
+// above reports whether all that was added costs more than an amount.
+func (u *unbilledSum) above(amount decimal.Decimal) bool {
+	for _, q := range u.sequences {
+		u.price(q.f, q.rated, q.units)
+	}
+	return u.over || u.total.Cmp(amount.Exact()) > 0
+}
+
+// openMeter is what a place's units in the present span will be once it closes. Its Quantity is
+// without those that credits have paid.
+func (s *Projector) openMeter(b *book.Subscription, at book.Place) book.Meter {
 	units := s.uncovered(at).Used
 	if b.FirstBase != 0 {
 		units = sums.Difference(units, s.Bases.Read(b.FirstBase+at.Counter-b.FirstCounter).Opened)
 	}
-	return sums.Difference(units, s.InterimOf(at.Counter).Invoiced)
+	billed := s.InterimOf(at.Counter)
+	return book.Meter{Quantity: units, Invoiced: billed.Invoiced, Forgiven: billed.Forgiven}
 }
 
 // issueInterim issues an invoice of the usage so far, closed spans' included. Its lines go on from
