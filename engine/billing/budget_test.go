@@ -322,9 +322,9 @@ func BenchmarkApplyBudgetedUsage(b *testing.B) {
 	}
 }
 
-// TestChecksBesideBudgetsThatChange: checks and queries of one environment run while budgets of it
-// and of another one are moved, bound to customers and given zones. The race detector has nothing
-// to say.
+// TestChecksBesideBudgetsThatChange: checks and queries of one environment, where holds are over,
+// run while budgets of it and of another one are moved, bound to customers, given zones, and hold.
+// The race detector has nothing to say.
 func TestChecksBesideBudgetsThatChange(t *testing.T) {
 	l, m := budgeted(t, 100)
 	l.Keep = false
@@ -342,6 +342,28 @@ func TestChecksBesideBudgetsThatChange(t *testing.T) {
 		l.DoPayload(billing.KindPutBudget, wire.Encode(nil, c))
 	}
 	put(1, "zoned", "level 0", "", "Europe/Berlin")
+	reserve := func(env uint32, budget string, n int) {
+		c := enginetest.Reservation(fmt.Sprint(budget, n), "ada", "requests", 1)
+		c.Env, c.Budget, c.TTLMS = env, budget, 600_000
+		c.Key = billing.ReservationKey(env, []byte(c.KeyText))
+		require.Equal(t, engine.OutcomeDone.String(), l.Do(billing.KindReserve, c).Outcome.String())
+	}
+	put(2, "other", "", "", "")
+	l.Do(billing.KindApplyCatalog, enginetest.ApplyCatalog(2, enginetest.TokenPlan()))
+	l.Do(billing.KindCreateCustomer, &billing.CreateCustomer{
+		Env: 2, ID: enginetest.ID("other ada"), ExternalID: "ada", FirstName: "Ada",
+		LastName: "Lovelace", Email: "ada@example.com",
+	})
+	l.Do(billing.KindCreateSubscription, &billing.CreateSubscription{
+		Env: 2, ID: enginetest.ID("other s"), InvoiceID: enginetest.ID("other i"), Customer: "ada",
+		Plan: "llm-team",
+	})
+	put(2, "other", "", "ada", "")
+	for i := range 50 {
+		reserve(1, "level 4", i)
+	}
+	l.Stamp += 600_000
+	stamp := l.Stamp
 	zones := []string{
 		"Europe/Paris", "Asia/Tokyo", "America/New_York", "Asia/Kathmandu", "Africa/Casablanca",
 	}
@@ -352,7 +374,7 @@ func TestChecksBesideBudgetsThatChange(t *testing.T) {
 			var d billing.Decision
 			for !stop.Load() {
 				m.Check(&billing.CheckQuery{
-					Env: 1, Customer: []byte("ada"), Feature: []byte("requests"), Now: l.Stamp,
+					Env: 1, Customer: []byte("ada"), Feature: []byte("requests"), Now: stamp,
 					Budget: []byte("level 4"), KeyBudget: 2,
 				}, &d)
 				m.Budget(1, "zoned", 0)
@@ -365,6 +387,7 @@ func TestChecksBesideBudgetsThatChange(t *testing.T) {
 		l.Do(billing.KindMoveBudget, &billing.MoveBudget{Env: 1, Key: "level 4", Parent: parent})
 		put(1, "level 4", "", []string{"", "ada"}[i%2], "")
 		put(2, fmt.Sprint("b", i), "", "", zones[i%len(zones)])
+		reserve(2, "other", i)
 	}
 	stop.Store(true)
 	readers.Wait()

@@ -7,7 +7,6 @@ import (
 	"tollgate/engine"
 	"tollgate/engine/billing/internal/accounts"
 	"tollgate/engine/billing/internal/book"
-	"tollgate/engine/billing/internal/budgets"
 	"tollgate/engine/billing/internal/charging"
 	"tollgate/engine/billing/internal/credits"
 	"tollgate/engine/billing/internal/lifecycle"
@@ -290,25 +289,38 @@ func (m *customerReader) Entitlements(
 		return nil, false
 	}
 	now = e.Now(now)
-	budgets.CatchUp(&s.budgets.Forest, env, now) // before the lock, which keeps Apply waiting
+	for {
+		s.budgets.CatchUp(env)
+		if views, behind := s.entitlementsOf(row, now); !behind {
+			return views, true
+		}
+	}
+}
+
+// entitlementsOf lists those of the customer of a row. behind is set where a budget was put or
+// moved behind CatchUp, which keeps Apply waiting under the customer's lock.
+func (s *state) entitlementsOf(row uint32, now int64) (views []EntitlementView, behind bool) {
 	lock := s.ReadLock(row)
 	defer lock.RUnlock()
-	views := []EntitlementView{}
+	views = []EntitlementView{}
 	projections := s.Projections(row, now)
 	for sub := s.Customers.Read(row).FirstSubscription; sub != 0; {
 		l := projections.Of(sub)
 		if l.Sub.EndedAt == 0 {
-			views = s.entitlements(views, l, now)
+			if views, behind = s.entitlements(views, l, now); behind {
+				return nil, true
+			}
 		}
 		sub = l.Sub.Next
 	}
-	return views, true
+	return views, false
 }
 
-// entitlements appends those of the projection's subscription. It requires the customer's lock.
+// entitlements appends those of the projection's subscription, unless behind. It requires the
+// customer's lock.
 func (s *state) entitlements(
 	views []EntitlementView, l *lifecycle.Projection, now int64,
-) []EntitlementView {
+) (list []EntitlementView, behind bool) {
 	for i := range l.Version().Features {
 		f := &l.Version().Features[i]
 		feature := l.Catalog.Feature(f.Feature)
@@ -332,12 +344,14 @@ func (s *state) entitlements(
 				For:     charging.For{Env: l.Env.Number, Customer: l.Sub.Customer},
 				Feature: f.Feature, Place: at,
 			}
-			d.judgeBudget(s, w.For, new(s.budgets.Foresee(&w, &u)), true)
+			if d.judgeBudget(s, w.For, new(s.budgets.Foresee(&w, &u)), true) {
+				return nil, true
+			}
 		}
 		views = append(views, EntitlementView{
 			ID: entitlementID(l.Sub.ID, feature.ID), SubscriptionID: l.Sub.ID,
 			FeatureKey: feature.Document.Key, Decision: d,
 		})
 	}
-	return views
+	return views, false
 }

@@ -132,28 +132,34 @@ func (d *Decision) judgeBudgeted(
 	charge := s.budgets.Foresee(&w, u)
 	lock.RUnlock()
 	if d.judge(q, p, used, u); d.Reason == ReasonAllowed {
-		d.judgeBudget(s, w.For, &charge, !q.Track)
+		for d.judgeBudget(s, w.For, &charge, !q.Track) {
+			s.budgets.CatchUp(q.Env)
+		}
 	}
 }
 
 // judgeBudget decides what only budgets can still deny. full is set where the charge is not known.
-func (d *Decision) judgeBudget(s *state, w charging.For, charge *budgets.Charge, full bool) {
-	refused, o := s.budgets.Judge(w, charge, d.EnvironmentTime, full)
-	switch o {
-	case engine.OutcomeDone:
-		return
-	case engine.OutcomeBudgetUnknown:
+// behind is set where it has decided nothing and is called again behind CatchUp.
+func (d *Decision) judgeBudget(
+	s *state, w charging.For, charge *budgets.Charge, full bool,
+) (behind bool) {
+	refused, o, behind := s.budgets.Judge(w, charge, d.EnvironmentTime, full)
+	switch {
+	case behind || o == engine.OutcomeDone:
+		return behind
+	case o == engine.OutcomeBudgetUnknown:
 		d.Reason = ReasonBudgetUnknown
-		return
-	case engine.OutcomeBudgetArchived:
+		return false
+	case o == engine.OutcomeBudgetArchived:
 		d.Reason = ReasonBudgetArchived
-	case engine.OutcomeBudgetFrozen:
+	case o == engine.OutcomeBudgetFrozen:
 		d.Reason = ReasonBudgetFrozen
 	default:
 		d.Reason = ReasonBudgetExceeded
 	}
 	d.Refused = refused
 	d.Refused.Index = d.LogIndex
+	return false
 }
 
 // chargeUncovered reduces the projected cost by what credits pay.

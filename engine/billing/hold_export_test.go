@@ -38,6 +38,14 @@ func BudgetRow(m *Machine, env uint32, key string) uint32 {
 	return m.state.Load().budgets.Forest.Named(env, []byte(key))
 }
 
+// EntitlementsBehind reports whether a customer's entitlements are not listed before what holds that
+// are over hold of budgets is added up.
+func EntitlementsBehind(m *Machine, customer string, now int64) bool {
+	s := m.state.Load()
+	_, behind := s.entitlementsOf(s.CustomerNamed(1, []byte(customer)), now)
+	return behind
+}
+
 // HeldAddsUp says where what is held is not the sum of what open reservations hold: of a feature,
 // of credits, or in budgets.
 func HeldAddsUp(m *Machine) error {

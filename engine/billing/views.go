@@ -371,5 +371,5 @@ func (m *customerReader) budgets(
 	if e := s.Environment(env); e != nil {
 		now = e.Now(now)
 	}
-	return s, now, budgets.Current(&s.budgets.Forest, env, now).RUnlock
+	return s, now, s.budgets.Current(env).RUnlock
 }

@@ -15,8 +15,9 @@ import (
 	"tollgate/engine/zone"
 )
 
-// Forest is the budgets of all environments. Apply is its only writer; readers, and Apply where it
-// writes, hold the environment's Lock, which comes after a customer's.
+// Forest is the budgets of all environments. Apply is the only writer of its tables; readers, and
+// Apply where it writes, hold the environment's Lock, which comes after a customer's. What queries
+// keep for each other (see expiring) they write under that lock.
 type Forest struct {
 	nodes   *page.Table[Node]
 	keys    *page.Table[rows.Text] // row = node row: the caller's key
@@ -38,8 +39,10 @@ type Forest struct {
 	owned rows.Links
 	// of are the nodes and zones of environments, by number.
 	of rows.Series[*environment]
-	// places are those of held items in their environments' due.
-	places rows.Chunks[uint32]
+	// places are those of held items in the due of their environments, which share them: placing
+	// guards them. It comes after an environment's lock.
+	places  rows.Chunks[uint32]
+	placing sync.Mutex
 	// decoded are the zones, by their rows, which readers of all environments share.
 	decoded rows.Series[*zone.Zone]
 	locks   [locks]lock

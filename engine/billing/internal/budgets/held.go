@@ -30,7 +30,7 @@ func (f *Forest) Hold(t *accounts.Tx, item, node uint32, c *Charge, over int64) 
 	f.items.by.Set(item, row)
 	f.in(env).expiring.set(f, row, over)
 	f.tally(node, c)
-	f.addHeld(t, node, *c)
+	t.Spend(f.addHeld(t, node, *c) / limitsPerUnit)
 }
 
 // Release ends what an item of a hold holds, if it does.
@@ -50,7 +50,8 @@ func (f *Forest) Release(t *accounts.Tx, item uint32) {
 	f.FreeItem = row
 	back := held.Neg()
 	f.tally(held.Node, &back)
-	f.addHeld(t, held.Node, back)
+	// Whether queries have added it up is not state: each limit counts as visited for them, too.
+	t.Spend(2 * f.addHeld(t, held.Node, back) / limitsPerUnit)
 }
 
 // Expires says when the hold of an item expires into nothing; Never: into usage. It is for holds
@@ -169,10 +170,12 @@ func (f *Forest) planHeld(from, to uint32, held []Charge, now int64) (
 	return r, engine.OutcomeDone
 }
 
-// addHeld adds a charge to what the limits of a node and of those above it hold.
-func (f *Forest) addHeld(t *accounts.Tx, node uint32, c Charge) {
+// addHeld adds a charge to what the limits of a node and of those above it hold. It returns how many
+// there are.
+func (f *Forest) addHeld(t *accounts.Tx, node uint32, c Charge) (visited int) {
 	for ; node != 0; node = f.nodes.Read(node).Parent {
 		for row := f.nodes.Read(node).FirstLimit; row != 0; {
+			visited++
 			amount, takes := f.limits.Read(row).takes(&c)
 			if takes && amount != (decimal.Exact{}) {
 				l := f.limits.Write(row)
@@ -182,4 +185,5 @@ func (f *Forest) addHeld(t *accounts.Tx, node uint32, c Charge) {
 			row = f.limits.Read(row).Next
 		}
 	}
+	return visited
 }

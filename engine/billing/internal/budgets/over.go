@@ -13,7 +13,14 @@ func (x *expiring) set(f *Forest, item uint32, at int64) {
 	if place, is := x.places[item]; is {
 		x.drop(f, item, place)
 	}
+	f.place(x, item, at)
+}
+
+// place moves an item to another instant in due.
+func (f *Forest) place(x *expiring, item uint32, at int64) {
+	f.placing.Lock()
 	x.due.Set(&f.places, item, at)
+	f.placing.Unlock()
 }
 
 // drop takes an item out of those that are over.
@@ -36,11 +43,12 @@ func (x *expiring) drop(f *Forest, item uint32, place int) {
 
 func (x *expiring) put(place int, item uint32) { x.over[place], x.places[item] = item, place }
 
-// add adds what an item holds to held, or takes it back.
-func (x *expiring) add(f *Forest, item uint32, back bool) {
+// add adds what an item holds to held, or takes it back. It returns how many limits it visited.
+func (x *expiring) add(f *Forest, item uint32, back bool) (visited int) {
 	c := f.items.Read(item)
 	for at := c.Node; at != 0; at = f.nodes.Read(at).Parent {
 		for row := f.nodes.Read(at).FirstLimit; row != 0; row = f.limits.Read(row).Next {
+			visited++
 			amount, takes := f.limits.Read(row).takes(&c.Charge)
 			if !takes {
 				continue
@@ -53,6 +61,7 @@ func (x *expiring) add(f *Forest, item uint32, back bool) {
 			x.held[row] = sum
 		}
 	}
+	return visited
 }
 
 // unexpired is what a limit holds without what queries have found to be over.
@@ -73,24 +82,29 @@ func (x *expiring) behind(now int64) bool {
 	return x.due.First().At <= now || x.summed < len(x.over)
 }
 
-// stepItems bounds a step of a query, since it keeps Apply waiting: some 50 µs.
-const stepItems = 128
+// stepWork bounds a step of a query, since it keeps Apply waiting. A unit is a limit that is
+// visited, some 0.1 µs; an item that is found to be over takes itemWork, too.
+const (
+	stepWork = 512
+	itemWork = 3
+)
 
-// step brings held nearer to an instant, by so many items at most.
-func (x *expiring) step(f *Forest, now int64, maximum int) {
-	for range maximum {
+// step brings held nearer to an instant. It ends with the item that exceeds so much work.
+func (x *expiring) step(f *Forest, now int64, work int) {
+	for work > 0 {
+		work -= itemWork
 		if first := x.due.First(); first.At <= now {
 			if x.held == nil {
 				x.places, x.held = map[uint32]int{}, map[uint32]decimal.Exact{}
 			}
-			x.due.Set(&f.places, first.Row, rows.Never)
+			f.place(x, first.Row, rows.Never)
 			x.over = append(x.over, first.Row)
 			x.places[first.Row] = len(x.over) - 1
 		}
 		if x.summed == len(x.over) {
 			return
 		}
-		x.add(f, x.over[x.summed], false)
+		work -= x.add(f, x.over[x.summed], false)
 		x.summed++
 	}
 }
@@ -106,18 +120,22 @@ func Behind(f *Forest, env uint32, now int64) bool {
 }
 
 // CatchUp makes queries leave out all that is over at an instant of an environment. However much
-// that is, Apply goes on in between. Each item that is over is visited once, by whichever query
-// comes first. The caller holds no lock that keeps Apply waiting.
+// that is, Apply goes on in between. Until the next PUT or move, each item that is over is visited
+// once, by whichever query comes first. The caller holds no lock that keeps Apply waiting.
+//
+// Nothing is put back for a query of an earlier instant. So the instant is that of the newest entry,
+// the same for all queries, and no node's clock.
 func CatchUp(f *Forest, env uint32, now int64) {
 	lock := f.Lock(env)
 	for Behind(f, env, now) {
 		lock.Lock()
-		f.in(env).expiring.step(f, now, stepItems)
+		f.in(env).expiring.step(f, now, stepWork)
 		lock.Unlock()
 	}
 }
 
-// Current locks an environment for a query that sees limits as they are at an instant.
+// Current locks an environment for a query that leaves out all that is over at an instant, which is
+// as CatchUp says.
 func Current(f *Forest, env uint32, now int64) *sync.RWMutex {
 	lock := f.Lock(env)
 	for {

@@ -1,6 +1,8 @@
 package charging
 
 import (
+	"sync"
+
 	"tollgate/engine"
 	"tollgate/engine/billing/internal/budgets"
 	"tollgate/engine/billing/internal/credits"
@@ -32,9 +34,10 @@ func (b *Budgets) Foresee(u *Usage, purse *credits.Purse) (c budgets.Charge) {
 }
 
 // Judge decides whether budgets admit a charge, and with full set also whether they have room for
-// one that is not known. It allocates nothing, unless holds are over that no query has seen yet.
+// one that is not known. It allocates nothing. behind is set where they refuse and CatchUp comes
+// first: holds are over that no query has seen yet.
 func (b *Budgets) Judge(w budgets.For, c *budgets.Charge, now int64, full bool) (
-	refused budgets.Refusal, o engine.Outcome,
+	refused budgets.Refusal, o engine.Outcome, behind bool,
 ) {
 	lock := b.Forest.Lock(w.Env)
 	lock.RLock()
@@ -43,17 +46,33 @@ func (b *Budgets) Judge(w budgets.For, c *budgets.Charge, now int64, full bool) 
 		refused, o = b.Forest.Foresee(node, []budgets.Charge{*c}, now, full)
 	}
 	lock.RUnlock()
-	if o != engine.OutcomeDone && budgets.Behind(&b.Forest, w.Env, now) {
-		budgets.CatchUp(&b.Forest, w.Env, now)
-		return b.Judge(w, c, now, full)
-	}
 	switch {
 	case !ok:
-		return refused, engine.OutcomeBudgetUnknown
+		return refused, engine.OutcomeBudgetUnknown, false
 	case node == 0:
-		return refused, engine.OutcomeDone
+		return refused, engine.OutcomeDone, false
+	case o != engine.OutcomeDone && budgets.Behind(&b.Forest, w.Env, b.instant(w.Env)):
+		return refused, o, true
 	case o != engine.OutcomeDone:
 		refused.Feature = b.of.FeatureKey(w.Env, refused.Number)
 	}
-	return refused, o
+	return refused, o, false
+}
+
+// CatchUp makes queries of an environment leave out what holds that are over hold. Its caller holds
+// no lock: however much that is, Apply goes on.
+func (b *Budgets) CatchUp(env uint32) { budgets.CatchUp(&b.Forest, env, b.instant(env)) }
+
+// Current locks the budgets of an environment for a query, for which CatchUp was.
+func (b *Budgets) Current(env uint32) *sync.RWMutex {
+	return budgets.Current(&b.Forest, env, b.instant(env))
+}
+
+// instant is that of the newest entry on an environment's clock. What expires by then is over.
+func (b *Budgets) instant(env uint32) int64 {
+	now := b.of.Log.Stamp()
+	if e := b.of.Environment(env); e != nil {
+		now = e.Now(now)
+	}
+	return now
 }

@@ -6,9 +6,9 @@ import "math"
 const Never = math.MaxInt64
 
 // Dues are rows by their next due instant: a binary heap by (instant, row), so that every replica
-// pops it in one order, whatever its layout. Only Apply and Restore change it. It is not state:
-// each record has its own instant. Its memory grows by chunks: doubling a slice of a million rows
-// would stop Apply while it is copied.
+// pops it in one order, whatever its layout. Whoever changes it has the lock of what it is part of.
+// It is not state: each record has its own instant. Its memory grows by chunks: doubling a slice of
+// a million rows would stop Apply while it is copied.
 type Dues struct{ Heap Chunks[PackedDue] }
 
 // Due is a row and its next instant.
