@@ -155,7 +155,8 @@ func (s *OracleSubscription) Count(
 }
 
 // Above issues an interim invoice once the usage that no invoice has costs more than the plan's
-// InvoiceAbove. What was forgiven does not lessen it: its corrections cost nothing. Its lines go on where those of the one before ended.
+// InvoiceAbove. What was forgiven does not lessen it: its corrections cost nothing. Its lines go on
+// where those of the one before ended.
 func (s *OracleSubscription) Above(now int64) {
 	if s.Plan.InvoiceAbove == nil || s.EndedAt != 0 {
 		return
@@ -172,10 +173,11 @@ func (s *OracleSubscription) Above(now int64) {
 				before.Set(s.lined(p.plan, f.Key))
 				for at, other := range s.spans {
 					if other.plan == p.plan {
-						before.Add(before, other.settled(f.Key)).Sub(before, other.invoiced[f.Key])
+						rated := other.settled(f.Key)
 						if at < n {
-							before.Add(before, other.quantity(f.Key)).Sub(before, other.settled(f.Key))
+							rated = other.quantity(f.Key)
 						}
+						before.Add(before, rated).Sub(before, other.invoiced[f.Key])
 					}
 				}
 			}

@@ -291,7 +291,7 @@ func (m *customerReader) Entitlements(
 	now = e.Now(now)
 	for {
 		s.budgets.CatchUp(env)
-		if views, behind := s.entitlementsOf(row, now); !behind {
+		if views, behind := entitlementsOf(s, row, now); !behind {
 			return views, true
 		}
 	}
@@ -299,7 +299,7 @@ func (m *customerReader) Entitlements(
 
 // entitlementsOf lists those of the customer of a row. behind is set where a budget was put or
 // moved behind CatchUp, which keeps Apply waiting under the customer's lock.
-func (s *state) entitlementsOf(row uint32, now int64) (views []EntitlementView, behind bool) {
+func entitlementsOf(s *state, row uint32, now int64) (views []EntitlementView, behind bool) {
 	lock := s.ReadLock(row)
 	defer lock.RUnlock()
 	views = []EntitlementView{}

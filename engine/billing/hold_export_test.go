@@ -38,11 +38,11 @@ func BudgetRow(m *Machine, env uint32, key string) uint32 {
 	return m.state.Load().budgets.Forest.Named(env, []byte(key))
 }
 
-// EntitlementsBehind reports whether a customer's entitlements are not listed before what holds that
-// are over hold of budgets is added up.
+// EntitlementsBehind reports whether a customer's entitlements are not listed before what holds
+// that are over hold of budgets is added up.
 func EntitlementsBehind(m *Machine, customer string, now int64) bool {
 	s := m.state.Load()
-	_, behind := s.entitlementsOf(s.CustomerNamed(1, []byte(customer)), now)
+	_, behind := entitlementsOf(s, s.CustomerNamed(1, []byte(customer)), now)
 	return behind
 }
 

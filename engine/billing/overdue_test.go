@@ -104,8 +104,8 @@ func TestExtendedHoldsAreNotOverdue(t *testing.T) {
 	s.sees("0", 10)
 }
 
-// TestOverdueHoldsAreOfTheLogsInstant: a query whose clock is ahead frees nothing, for itself or for
-// those behind it.
+// TestOverdueHoldsAreOfTheLogsInstant: a query whose clock is ahead frees nothing, for itself or
+// for those behind it.
 func TestOverdueHoldsAreOfTheLogsInstant(t *testing.T) {
 	s := newOverdue(t)
 	q := billing.CheckQuery{
@@ -227,10 +227,12 @@ func TestManyOverdueHoldsHoldNothing(t *testing.T) {
 			require.Zero(t, l.Held)
 		}
 		require.Equal(t, engine.OutcomeDone, s.DoPayload(engine.KindTick, nil).Outcome)
-		if ticks++; ticks == 1 {
+		if ticks++; ticks == 1 { // a limit that has what is held from its beginning
+			daily := inUSD("100000")
+			daily.Window = billing.WindowDay
 			s.done(billing.KindPutBudget, &billing.PutBudget{
 				Env: enginetest.Sandbox, Key: "all", Name: "all",
-				Limits: []billing.LimitDocument{ofCost("1"), inUSD("100000")},
+				Limits: []billing.LimitDocument{daily, inUSD("100000")},
 			})
 		}
 		free(100_000)

@@ -302,8 +302,8 @@ type Crossing struct {
 	Soft    bool
 }
 
-// limitsPerUnit is how many limits a charge or a hold visits for a unit of an entry's work. A limit takes
-// 0.13 µs: the longest entry of the smallest events takes 5 ms, whatever its budgets.
+// limitsPerUnit is how many limits a charge or a hold visits for a unit of an entry's work. A limit
+// takes 0.13 µs: the longest entry of the smallest events takes 5 ms, whatever its budgets.
 const limitsPerUnit = 8
 
 // Charge counts a charge at a node and each above it, at an instant, whatever limits say. asked is

@@ -170,8 +170,8 @@ func (f *Forest) planHeld(from, to uint32, held []Charge, now int64) (
 	return r, engine.OutcomeDone
 }
 
-// addHeld adds a charge to what the limits of a node and of those above it hold. It returns how many
-// there are.
+// addHeld adds a charge to what the limits of a node and of those above it hold. It returns how
+// many there are.
 func (f *Forest) addHeld(t *accounts.Tx, node uint32, c Charge) (visited int) {
 	for ; node != 0; node = f.nodes.Read(node).Parent {
 		for row := f.nodes.Read(node).FirstLimit; row != 0; {

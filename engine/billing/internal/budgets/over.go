@@ -13,11 +13,11 @@ func (x *expiring) set(f *Forest, item uint32, at int64) {
 	if place, is := x.places[item]; is {
 		x.drop(f, item, place)
 	}
-	f.place(x, item, at)
+	x.place(f, item, at)
 }
 
 // place moves an item to another instant in due.
-func (f *Forest) place(x *expiring, item uint32, at int64) {
+func (x *expiring) place(f *Forest, item uint32, at int64) {
 	f.placing.Lock()
 	x.due.Set(&f.places, item, at)
 	f.placing.Unlock()
@@ -97,7 +97,7 @@ func (x *expiring) step(f *Forest, now int64, work int) {
 			if x.held == nil {
 				x.places, x.held = map[uint32]int{}, map[uint32]decimal.Exact{}
 			}
-			f.place(x, first.Row, rows.Never)
+			x.place(f, first.Row, rows.Never)
 			x.over = append(x.over, first.Row)
 			x.places[first.Row] = len(x.over) - 1
 		}
@@ -123,8 +123,8 @@ func Behind(f *Forest, env uint32, now int64) bool {
 // that is, Apply goes on in between. Until the next PUT or move, each item that is over is visited
 // once, by whichever query comes first. The caller holds no lock that keeps Apply waiting.
 //
-// Nothing is put back for a query of an earlier instant. So the instant is that of the newest entry,
-// the same for all queries, and no node's clock.
+// Nothing is put back for a query of an earlier instant. So the instant is that of the newest
+// entry, the same for all queries, and no node's clock.
 func CatchUp(f *Forest, env uint32, now int64) {
 	lock := f.Lock(env)
 	for Behind(f, env, now) {

@@ -11,8 +11,8 @@ import (
 )
 
 // BillAbove issues an interim invoice for each subscription that Above named whose unbilled usage
-// has passed its plan's invoiceAbove. There are at most eight, one for each item of a settlement. It
-// runs behind the command, whose journal records it follows.
+// has passed its plan's invoiceAbove. There are at most eight, one for each item of a settlement.
+// It runs behind the command, whose journal records it follows.
 func (t *Runner) BillAbove() {
 	if len(t.Moves.Above) == 0 {
 		return
