@@ -326,7 +326,7 @@ func BenchmarkApplyBudgetedUsage(b *testing.B) {
 // run while budgets of it and of another one are moved, bound to customers, given zones, and hold.
 // The race detector has nothing to say.
 func TestChecksBesideBudgetsThatChange(t *testing.T) {
-	l, m := budgeted(t, 100)
+	l, m := budgeted(t, 1000)
 	l.Keep = false
 	put := func(env uint32, key, parent, customer, zone string) {
 		c := &billing.PutBudget{
@@ -344,7 +344,7 @@ func TestChecksBesideBudgetsThatChange(t *testing.T) {
 	put(1, "zoned", "level 0", "", "Europe/Berlin")
 	reserve := func(env uint32, budget string, n int) {
 		c := enginetest.Reservation(fmt.Sprint(budget, n), "ada", "requests", 1)
-		c.Env, c.Budget, c.TTLMS = env, budget, 600_000
+		c.Env, c.Budget, c.TTLMS = env, budget, 600_000+int64(n)
 		c.Key = billing.ReservationKey(env, []byte(c.KeyText))
 		require.Equal(t, engine.OutcomeDone.String(), l.Do(billing.KindReserve, c).Outcome.String())
 	}
@@ -359,7 +359,8 @@ func TestChecksBesideBudgetsThatChange(t *testing.T) {
 		Plan: "llm-team",
 	})
 	put(2, "other", "", "ada", "")
-	for i := range 50 {
+	const holds = 200
+	for i := range holds {
 		reserve(1, "level 4", i)
 	}
 	l.Stamp += 600_000
@@ -382,12 +383,15 @@ func TestChecksBesideBudgetsThatChange(t *testing.T) {
 			}
 		})
 	}
+	for i := range holds { // one after the other is over
+		l.Stamp++
+		reserve(2, "other", i)
+	}
 	for i := range 200 {
 		parent := []string{"level 2", "level 3"}[i%2]
 		l.Do(billing.KindMoveBudget, &billing.MoveBudget{Env: 1, Key: "level 4", Parent: parent})
 		put(1, "level 4", "", []string{"", "ada"}[i%2], "")
 		put(2, fmt.Sprint("b", i), "", "", zones[i%len(zones)])
-		reserve(2, "other", i)
 	}
 	stop.Store(true)
 	readers.Wait()
