@@ -54,8 +54,10 @@ type customersData struct {
 	CSV    string
 	Sought string
 	// Orders are the ways to sort the list; Sorted reports whether it is not the newest first.
-	Orders    []page.Link
-	Sorted    bool
+	Orders []page.Link
+	Sorted bool
+	// Refused reports whether the list was not read, since its query has a mistake.
+	Refused   bool
 	Unmatched []api.UnmatchedName
 	Pager     pager
 	// Fields are what the form to create one was left with.
@@ -190,9 +192,9 @@ func showCustomers(v *visit) {
 	}
 	data.Orders = customerOrders(v, keep)
 	list, fault := dataOf[customerList](v, v.admin(call))
-	if fault != nil && fault.Code == server.FaultFields.Code {
+	if data.Refused = fault != nil && fault.Code == server.FaultFields.Code; data.Refused {
 		v.problem(fault)
-	} else if fault != nil {
+	} else {
 		v.fault = fault
 	}
 	if data.Sought == "" && v.query("cursor") == "" && !data.Sorted {

@@ -154,8 +154,17 @@ func TestListsAreSorted(t *testing.T) {
 		safe(t, p)
 	}
 	b.get(at+"/customers").is(200, "Most owed, USD", "Highest MRR, USD", "free</code>")
-	b.get(at+"/customers?sort=owed&currency=EUR").is(200, "No customer has such an amount")
-	b.get(at+"/customers?sort=name").is(400, "owed or monthlyRecurring")
+	b.get(at+"/customers?sort=owed&currency=EUR").is(200, "No customer has an amount above zero")
+	// A list that was not read does not say that there are no customers.
+	for query, says := range map[string]string{
+		"sort=name": "owed or monthlyRecurring", "cursor=x": "nextCursor",
+		"sort=owed&currency=EURO": "currency", "find=" + strings.Repeat("x", 200): "find",
+	} {
+		p := b.get(at+"/customers?"+query).is(400, says, "All customers")
+		for _, none := range []string{"No customer", "create the first one"} {
+			require.NotContains(t, p.body, none, query)
+		}
+	}
 	first := func(path string) string { return b.sheet(path)[1][6] }
 	require.Equal(t, "2", first(anna+"/events.csv"))
 	require.Equal(t, "1", first(anna+"/events.csv?order=asc"))
