@@ -178,6 +178,7 @@ type budgetData struct {
 	ParentURL       string
 	BoundURL        string
 	ClosedURL       string
+	ReservationsURL string // of those at it or below it
 	Past            []*page.Chart
 	Fields          url.Values
 	Change          budgetForm
@@ -201,6 +202,7 @@ func showBudget(v *visit) {
 	if shown.ClosedBy != nil {
 		data.ClosedURL = v.budgetURL(shown.ClosedBy.Budget)
 	}
+	data.ReservationsURL = v.base() + "/reservations?" + url.Values{"budget": {key}}.Encode()
 	data.Change = formOf(v, data.Base+"/change", &shown)
 	data.Budget.Keys = boundKeys(v)[key]
 	data.Budget.Below, data.Budget.More = v.forest(key)

@@ -178,7 +178,7 @@ func TestSentences(t *testing.T) {
 		`<a href="`+at+`/customers/anna">The admin key created a portal link`,
 		`<a href="`+at+`/settings">The admin key set the payment terms</a>`,
 		`<a href="`+pool+`">The admin key set a pool to be topped up below 1</a>`,
-		`<a href="`+at+`/customers/anna">The admin key released the reservation call-1</a>`,
+		`<a href="`+at+`/reservations/`+held+`">The admin key released the reservation call-1</a>`,
 		`<a href="`+invoice+`">The admin key marked an invoice as paid</a>`,
 		`<a href="`+at+`/customers/anna">The admin key subscribed anna to team</a>`,
 		`<a href="`+at+`/customers/anna">The admin key created the customer anna</a>`,

@@ -1,7 +1,10 @@
 package console
 
 import (
+	"errors"
+	"maps"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -18,6 +21,8 @@ const reservationPath = "/accounts/{account}/{environment}/reservations/{reserva
 func (s *Console) holdRows() []row {
 	return []row{
 		look(reservationPath, "reservation", showHold),
+		look(customerPath+"/reservations", "customer's reservations", showHolds),
+		look("/accounts/{account}/{environment}/reservations", "all reservations", showHolds),
 		asked(form(customerPath+"/reservations", "reserve", reserve)),
 		asked(form(reservationPath+"/settle", "settle reservation", settleHold)),
 		asked(form(reservationPath+"/release", "release reservation", releaseHold)),
@@ -25,18 +30,20 @@ func (s *Console) holdRows() []row {
 	}
 }
 
+// holdList is a page of reservations.
+type holdList struct {
+	Reservations []api.Reservation `json:"reservations"`
+	NextCursor   string            `json:"nextCursor"`
+}
+
 // holds are a customer's open reservations, newest first.
 func (v *visit) holds(customer string) (h spend.Holds) {
-	type list struct {
-		Reservations []api.Reservation `json:"reservations"`
-		NextCursor   string            `json:"nextCursor"`
-	}
 	found, more, _ := spend.Open(maxShown, func(
 		limit, cursor string,
 	) ([]api.Reservation, string, bool) {
 		call := v.adminCall("listReservations", customer)
 		call.Query = spend.OpenQuery(limit, cursor)
-		some := need[list](v, v.admin, call)
+		some := need[holdList](v, v.admin, call)
 		return some.Reservations, some.NextCursor, v.fault == nil
 	})
 	h.Release, h.Budgets, h.More = v.manage, true, more
@@ -58,13 +65,88 @@ func holdOf(v *visit, r *api.Reservation) spend.Hold {
 	return h
 }
 
-// holdOpen is the state of a reservation that is not closed.
-const holdOpen = "open"
+// States of reservations: those that are settled in ways of their own.
+const (
+	holdOpen    = "open"
+	holdExpired = "expired" // settled by an ordinary usage event
+	holdBilled  = "billed"  // billed when it expired: that event is amended
+)
+
+// holdChips are the states by which reservations are listed.
+var holdChips = []struct{ name, state string }{
+	{"All", ""},
+	{"Open", holdOpen},
+	{"Settled", "settled"},
+	{"Released", "released"},
+	{"Expired", holdExpired},
+	{"Billed at expiry", holdBilled},
+}
+
+type holdsData struct {
+	visit            *visit
+	Chips            []page.Link
+	Reservations     []api.Reservation
+	Customer, Budget string // whose they are; empty where of all
+	Filtered         bool
+	Pager            pager
+}
+
+// URL is a reservation's page, CustomerURL a customer's.
+func (d holdsData) URL(id string) string         { return holdURL(d.visit, id) }
+func (d holdsData) CustomerURL(id string) string { return d.visit.customerURL(id) }
+
+// showHolds are the reservations of the customer whose path it is, or of all customers, newest
+// first: in a state, and at or below a budget. Those of all without either are the open ones.
+func showHolds(v *visit) {
+	customer, base, call := pathCustomer(v), v.base(), v.adminCall("listBudgetReservations")
+	if customer != "" {
+		base = v.customerURL(customer)
+		call = v.adminCall("listReservations", customer)
+	}
+	base += "/reservations"
+	keep := url.Values{}
+	for _, name := range []string{"state", "budget"} {
+		if value := v.query(name); value != "" {
+			keep.Set(name, value)
+		}
+	}
+	if customer == "" && len(keep) == 0 {
+		keep.Set("state", holdOpen)
+	}
+	call.Query = maps.Clone(keep)
+	list := need[holdList](v, v.admin, v.paged(call, "50"))
+	data := holdsData{
+		visit: v, Reservations: list.Reservations, Customer: customer, Budget: keep.Get("budget"),
+		Filtered: len(keep) > 0, Pager: v.pages(base, list.NextCursor, keep),
+	}
+	for _, c := range holdChips {
+		if c.state == "" && customer == "" && data.Budget == "" {
+			continue // the row asks for a state or a budget
+		}
+		chip := page.Link{Text: c.name, URL: base, Here: keep.Get("state") == c.state}
+		if query := withParam(keep, "state", c.state); len(query) > 0 {
+			chip.URL += "?" + query.Encode()
+		}
+		data.Chips = append(data.Chips, chip)
+	}
+	if customer == "" {
+		p := v.environmentPage("reservations", "Budgets", "Reservations", "", data)
+		v.show(v.below(p, "Budgets", v.base()+"/budgets"))
+		return
+	}
+	p := v.environmentPage("reservations", "Customers", "Reservations", "", data)
+	v.show(v.below(p, customer, v.customerURL(customer)))
+}
 
 type holdData struct {
 	spend.Hold
 	// Settle is where what was used is sent; empty where nothing can be settled here.
 	Settle, Customer, BudgetURL string
+}
+
+// Expired reports whether the reservation lived to its end.
+func (d holdData) Expired() bool {
+	return d.State == holdExpired || d.State == holdBilled || d.AfterExpiry
 }
 
 // showHold is a reservation, in any state.
@@ -74,7 +156,7 @@ func showHold(v *visit) {
 		return
 	}
 	data := holdData{Hold: holdOf(v, &held), Customer: v.customerURL(held.CustomerReferenceID)}
-	if data.Release != "" {
+	if v.manage && slices.Contains([]string{holdOpen, holdExpired, holdBilled}, held.State) {
 		data.Settle = data.URL + "/settle"
 	}
 	if held.Budget != "" {
@@ -99,7 +181,7 @@ func reserve(v *visit) {
 	}
 	fields := map[string]any{
 		"reservationKey": page.OnceKey(v.fields), "customerReferenceId": string(v.x.Param(2)),
-		"featureKey": v.typed("feature"), "usageUnits": literal(v.fields.Get("units")),
+		"featureKey": v.typed("feature"), "usageUnits": literal(v.fields.Get("usageUnits")),
 		"ttlSeconds": literal(strconv.Itoa(60 * minutes)), "budget": v.typed("budget"),
 		"onExpiry": v.typed("expiry"),
 	}
@@ -134,14 +216,14 @@ func askReserve(v *visit, r *api.Reservation) {
 	for _, f := range spend.Facts(r) {
 		q.Facts = append(q.Facts, fact{f[0], f[1]})
 	}
-	then := "what is held is free again"
+	then := "what is held is released"
 	if r.SettlesOnExpiry {
 		then = "what is held is billed"
 	}
 	q.Facts = append(q.Facts, fact{"If it expires", then})
 	for i := range r.Items {
 		item := &r.Items[i]
-		price := priceOf(v, r.CustomerReferenceID, item.FeatureKey, string(item.HeldUnits))
+		price := priceOf(v, r.CustomerReferenceID, item.FeatureKey, string(item.HeldUnits), false)
 		if price != "" {
 			q.Facts = append(q.Facts, fact{"Costs if all of it is used", price})
 		}
@@ -168,8 +250,9 @@ func askReserve(v *visit, r *api.Reservation) {
 }
 
 // priceOf is what units of a feature add to a customer's bill if they are used now; empty where it
-// has no price.
-func priceOf(v *visit, customer, feature, units string) string {
+// has no price. The engine's check pays with the credits that nothing holds: of units that are held
+// those that their reservation holds pay, too, of which it tells no number.
+func priceOf(v *visit, customer, feature, units string, held bool) string {
 	amount, err := decimal.Parse(units)
 	if err != nil || amount.Sign() <= 0 {
 		return ""
@@ -180,35 +263,58 @@ func priceOf(v *visit, customer, feature, units string) string {
 		Env: v.env, Customer: []byte(customer), Feature: []byte(feature), Now: m.Clock(now),
 		Track: true, Units: amount,
 	}, &d)
-	if s, known := m.Subscription(v.env, d.SubscriptionID); known && d.HasCost {
-		return page.Money(d.ProjectedCost.String(), s.Plan.Currency)
+	s, known := m.Subscription(v.env, d.SubscriptionID)
+	if !known || !d.HasCost {
+		return ""
 	}
-	return ""
+	price := page.Money(d.ProjectedCost.String(), s.Plan.Currency)
+	if held && burnsCredits(&s.Plan, feature) {
+		price += ", less what the credits pay that it holds"
+	}
+	return price
+}
+
+// burnsCredits reports whether usage of a feature burns credits before it costs money.
+func burnsCredits(plan *billing.PlanView, feature string) bool {
+	return slices.ContainsFunc(plan.Features, func(f billing.PlanFeatureView) bool {
+		return f.Key == feature && f.Pricing.Credits.Pool != ""
+	})
 }
 
 // settleHold asks about what was used of a reservation in all, and settles that once it is
-// confirmed: for good, or as a part. The numbers are running totals: sent twice, they count once.
+// confirmed: for good, or, while it is open, as a part. The numbers are running totals: sent twice,
+// they count once.
 func settleHold(v *visit) {
 	held := need[api.Reservation](v, v.admin, v.adminCall("showReservation", string(v.x.Param(2))))
 	if v.fails() {
 		return
 	}
+	if !v.sure() && held.State != holdOpen {
+		v.fields.Set("final", "yes")
+	}
 	final := v.fields.Get("final") == "yes"
 	var items []map[string]any
 	var facts []fact
+	adds := false
 	for i := range held.Items {
 		item := &held.Items[i]
-		name := "units." + item.FeatureKey
-		total, err := decimal.Parse(v.typed(name))
-		if err != nil || total.Sign() < 0 {
-			v.wrong(name, "Enter a number, such as 1200")
+		s := settlement{visit: v, held: &held, item: item}
+		if problem := s.read(v.typed(unitsOf(item))); problem != "" {
+			v.wrong(unitsOf(item), problem)
 			showHold(v)
 			return
 		}
 		items = append(items, map[string]any{
-			"featureKey": item.FeatureKey, "usageUnits": literal(total.String()),
+			"featureKey": item.FeatureKey, "usageUnits": literal(s.total.String()),
 		})
-		facts = append(facts, settledFacts(v, &held, item, total)...)
+		facts = append(facts, s.facts()...)
+		adds = adds || s.more.Sign() > 0
+	}
+	if !v.sure() && !final && !adds {
+		item := &held.Items[0]
+		v.wrong(unitsOf(item), "Enter more than the "+page.Amount(item.SettledUnits)+" settled before")
+		showHold(v)
+		return
 	}
 	if !v.sure() {
 		askSettle(v, &held, facts, final)
@@ -225,26 +331,56 @@ func settleHold(v *visit) {
 	v.finish(reply.Fault, func() { showHold(v) }, holdURL(v, held.ID), done)
 }
 
-// settledFacts are what becomes of an item that is settled at so many units in all.
-func settledFacts(
-	v *visit, held *api.Reservation, item *api.ReservationItem, total decimal.Decimal,
-) []fact {
-	facts := []fact{{"Used of " + item.FeatureKey + ", in all", page.Amount(total.String())}}
-	before, errBefore := decimal.Parse(string(item.SettledUnits))
-	granted, errGranted := decimal.Parse(string(item.GrantedUnits))
+// unitsOf is the field with the units of an item.
+func unitsOf(item *api.ReservationItem) string { return "units." + item.FeatureKey }
+
+// settlement is what becomes of an item of a reservation that is settled at so many units in all.
+type settlement struct {
+	visit *visit
+	held  *api.Reservation
+	item  *api.ReservationItem
+	// before and granted are the item's, more is what the total adds to what was settled before.
+	total, before, granted, more decimal.Decimal
+}
+
+// read reads the total, and returns what is wrong with it. A total below what was settled before
+// only amends what expiry has billed: else nothing would be recorded.
+func (s *settlement) read(typed string) (problem string) {
+	total, err := decimal.Parse(typed)
+	before, errBefore := decimal.Parse(string(s.item.SettledUnits))
+	granted, errGranted := decimal.Parse(string(s.item.GrantedUnits))
 	more, ok := total.Sub(before)
-	if errBefore != nil || errGranted != nil || !ok {
-		return facts
+	switch {
+	case errors.Is(err, decimal.ErrPlaces):
+		return "Enter a number with up to " + strconv.Itoa(decimal.Scale) + " decimal places"
+	case err != nil || total.Sign() < 0 || errBefore != nil || errGranted != nil || !ok:
+		return "Enter a number, such as 1200"
+	case more.Sign() < 0 && s.held.State != holdBilled && !s.visit.sure():
+		return "Enter at least the " + page.Amount(s.item.SettledUnits) + " settled before"
 	}
-	if before.Sign() > 0 {
-		facts = append(facts, fact{"Settled before", page.Amount(item.SettledUnits)})
+	s.total, s.before, s.granted, s.more = total, before, granted, more
+	return ""
+}
+
+func (s *settlement) facts() []fact {
+	facts := []fact{{"Used of " + s.item.FeatureKey + ", in all", page.Amount(s.total.String())}}
+	if s.before.Sign() > 0 {
+		name := "Settled before"
+		if s.held.State == holdBilled {
+			name = "Billed when it expired"
+		}
+		facts = append(facts, fact{name, page.Amount(s.item.SettledUnits)})
 	}
-	price := priceOf(v, held.CustomerReferenceID, item.FeatureKey, more.String())
+	price := priceOf(s.visit, s.held.CustomerReferenceID, s.item.FeatureKey, s.more.String(), true)
 	if price != "" {
 		facts = append(facts, fact{"Adds to the bill, at most", price})
 	}
-	if over, ok := total.Sub(granted); ok && over.Sign() > 0 {
-		facts = append(facts, fact{"More than was reserved", page.Amount(over.String())})
+	if over, ok := s.total.Sub(s.granted); ok && over.Sign() > 0 {
+		then := ": recorded as overrun where it does not fit"
+		if s.held.RefusesOverrun {
+			then = ": all of it is refused if this does not fit"
+		}
+		facts = append(facts, fact{"More than was reserved", page.Amount(over.String()) + then})
 	}
 	return facts
 }
@@ -258,10 +394,20 @@ func askSettle(v *visit, held *api.Reservation, facts []fact, final bool) {
 		Notes: []string{"The rest stays held until it is settled, released, or expires."},
 		Back:  holdURL(v, held.ID),
 	}
+	const closed = "The program that made the reservation cannot settle it any more."
 	if final {
-		q.Title, q.Button = "Settle this reservation for good?", "Settle the reservation"
-		q.Notes = []string{"What was used becomes a usage event, which invoices have. The rest is free " +
-			"at once, and the program that made the reservation cannot settle it any more."}
+		q.Title, q.Button = "Settle and close this reservation?", "Settle the reservation"
+	}
+	switch {
+	case held.State == holdBilled:
+		q.Notes = []string{"Its usage was billed when it expired: that usage event is amended to " +
+			"these units.", closed}
+	case held.State == holdExpired:
+		q.Notes = []string{"It has expired, and holds nothing: what was used is recorded as any usage " +
+			"is, and may be refused.", closed}
+	case final:
+		q.Notes = []string{"What was used becomes a usage event, which invoices have. The rest is " +
+			"released immediately.", closed}
 	}
 	v.ask(q)
 }
@@ -284,7 +430,7 @@ func releaseHold(v *visit) {
 	changeHold(v, "releaseReservation", "released", nil, func(*api.Reservation) question {
 		return question{
 			Title: "Release this reservation?", Button: "Release the reservation", Danger: true,
-			Notes: []string{"What it holds is free at once. The program that made it cannot settle it any " +
+			Notes: []string{"What it holds is released immediately. The program that made it cannot settle it any " +
 				"more: what the call uses is not billed, unless the program records it as an event."},
 		}
 	})

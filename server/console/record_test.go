@@ -213,7 +213,7 @@ func (r *recorder) pagesAreRecorded() {
 	r.form(team, team+"/unfreeze")
 	r.form(team, team+"/move", "parent", "org")
 	r.form(team, team+"/archive")
-	r.form(anna, anna+"/reservations", "feature", "calls", "units", "1", "hold", "10")
+	r.form(anna, anna+"/reservations", "feature", "calls", "usageUnits", "1", "hold", "10")
 	r.form(at+"/reservations/{reservation}", at+"/reservations/{reservation}/settle",
 		"units.calls", "0.5", "final", "no")
 	r.form(anna, at+"/reservations/{reservation}/extend")

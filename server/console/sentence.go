@@ -181,7 +181,9 @@ func (v *visit) subjectURL(c *api.AdminChange) string {
 			return base + "/settings"
 		}
 		return base + "/customers/" + subject
-	case "customer", "reservation", "subscription", "usage":
+	case "reservation":
+		return base + "/reservations/" + subject
+	case "customer", "subscription", "usage":
 		return v.customerOf(c, base)
 	}
 	return base

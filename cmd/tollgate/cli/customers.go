@@ -15,7 +15,7 @@ import (
 )
 
 type customersCommand struct {
-	List    customersListCommand              `cmd:"" help:"List customers, the newest or those who owe or pay most first."`
+	List    customersListCommand              `cmd:"" help:"List customers, newest first, or by amount owed or monthly revenue."`
 	Show    call[ofCustomer, customer]        `cmd:"" call:"GET /customers/{Customer}" help:"Show a customer with its subscriptions and credits."`
 	Usage   call[customersUsage, rankedUsage] `cmd:"" call:"GET usage/customers" help:"Rank customers by what they used."`
 	Denied  call[customersDenied, denials]    `cmd:"" call:"GET checks/denied" help:"Rank customers by denied checks, and say why."`
