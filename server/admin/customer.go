@@ -16,7 +16,8 @@ const (
 	// scannedCustomers bounds how many rows one page looks at: those of other environments are passed
 	// over, so that a page may be short, or empty, and still have a next one.
 	scannedCustomers = 100_000
-	// rankedCustomers is how many customers a list that is sorted by amounts has at most.
+	// rankedCustomers is how many customers a list that is sorted by amounts has at most, and a page
+	// of it: each page ranks all customers anew, so a reader of the whole list asks once.
 	rankedCustomers = 10_000
 )
 
@@ -39,16 +40,23 @@ func (a *customers) customerRoutes() []server.Route {
 				server.InQuery("sort", server.EnumSchema(sortOwed, sortRecurring),
 					"those with the largest amount first, of the first 10,000; without an amount they are left out"),
 				server.InQuery("currency", text(3, 3),
-					"of what is sorted by; absent: the plans' with most subscriptions")),
-			pages("customers", "Customer", maxCustomers, "100", 10)),
+					"of what is sorted by; absent: the plans' with most subscriptions"),
+				server.InQuery("limit", server.IntSchema(1, rankedCustomers),
+					"100 when absent; without sort 1,000 at most"),
+				server.InQuery("cursor", text(1, 10), "nextCursor of the page before")),
+			answers(server.Object(server.Must("customers", server.ArrayOf(server.RefTo("Customer"))),
+				server.May("nextCursor", text(1, 10)), server.May("omitted", server.IntegerSchema)))),
 	}
 }
 
 func (a *customers) listCustomers(x *server.Exchange) *server.Fault {
 	var w walk
-	limit, cursor := pageOf(x, &w, defaultCustomers, maxCustomers)
+	sort, maximum := string(x.Ctx.QueryArgs().Peek("sort")), maxCustomers
+	if sort != "" {
+		maximum = rankedCustomers
+	}
+	limit, cursor := pageOf(x, &w, defaultCustomers, maximum)
 	find, currency := w.query(x, "find", maxID), w.query(x, "currency", 3)
-	sort := string(x.Ctx.QueryArgs().Peek("sort"))
 	w.when(sort != "" && sort != sortOwed && sort != sortRecurring, "sort", server.FieldNotAllowed,
 		"must be "+sortOwed+" or "+sortRecurring)
 	w.when(sort != "" && cursor >= rankedCustomers, "cursor", server.FieldFormat,
@@ -64,35 +72,71 @@ func (a *customers) listCustomers(x *server.Exchange) *server.Fault {
 				strings.Contains(strings.ToLower(c.Email), find)
 		}
 	}
-	before := uint32(min(cmp.Or(cursor, math.MaxUint32), math.MaxUint32))
 	return a.environment(x, func(env uint32) *server.Fault {
-		found, next := a.sorted(sort, &billing.Ranking{
-			Env: env, Currency: currency, Like: like, From: int(min(cursor, rankedCustomers)), Limit: limit,
-		}, before)
-		return server.Page(x, "customers", found, func(data *server.JSON, c *billing.CustomerView) {
-			standing := a.machine.Standing(c.Row)
-			writeCustomer(data, c, &standing)
-		}, cursorAt(next))
+		var page customerPage
+		if sort == "" {
+			before := uint32(min(cmp.Or(cursor, math.MaxUint32), math.MaxUint32))
+			list, next := a.machine.CustomersLike(env, before, limit, scannedCustomers, like)
+			page.list, page.next = list, uint64(next)
+		} else {
+			page = a.ranked(&billing.Ranking{
+				Env: env, Currency: currency, Recurring: sort == sortRecurring, From: int(cursor), Limit: limit,
+			}, like)
+		}
+		return x.Object(200, func(data *server.JSON) {
+			data.Array("customers")
+			for i := range page.list {
+				standing := a.machine.Standing(page.list[i].Row)
+				writeCustomer(data, &page.list[i], &standing)
+			}
+			data.Close(']')
+			data.TextIf("nextCursor", cursorAt(page.next))
+			if sort != "" {
+				data.Uint("omitted", uint64(page.omitted))
+			}
+		})
 	})
 }
 
-// sorted reads a page of customers: the newest first, of rows before one, or in another order.
-func (a *customers) sorted(sort string, q *billing.Ranking, before uint32) (
-	found []billing.CustomerView, next uint64,
-) {
-	if sort == "" {
-		list, row := a.machine.CustomersLike(q.Env, before, q.Limit, scannedCustomers, q.Like)
-		return list, uint64(row)
-	}
-	q.Recurring, q.Limit = sort == sortRecurring, min(q.Limit, rankedCustomers-q.From)
+// customerPage is a page of customers. Of a sorted list, omitted are those that it has no room for.
+type customerPage struct {
+	list    []billing.CustomerView
+	next    uint64
+	omitted int
+}
+
+// ranked is a page of the customers with the largest amounts. What like selects is sought among
+// those that the list has, once their rank is known.
+func (a *customers) ranked(
+	q *billing.Ranking, like func(*billing.CustomerView) bool,
+) (p customerPage) {
 	if all := a.machine.Currencies(q.Env); q.Currency == "" && len(all) > 0 {
 		q.Currency = all[0]
 	}
-	found, others := a.machine.RankCustomers(q)
-	if through := q.From + len(found); others > 0 && through < rankedCustomers {
-		next = uint64(through)
+	limit := q.Limit
+	if q.Limit = rankedCustomers - q.From; like == nil {
+		q.Limit = min(q.Limit, limit)
 	}
-	return found, next
+	list, others := a.machine.RankCustomers(q)
+	through := q.From + len(list)
+	p.omitted = max(through+others-rankedCustomers, 0)
+	if like == nil {
+		if p.list = list; others > 0 && through < rankedCustomers {
+			p.next = uint64(through)
+		}
+		return p
+	}
+	for i := range list {
+		if !like(&list[i]) {
+			continue
+		}
+		if len(p.list) == limit {
+			p.next = uint64(q.From + i)
+			break
+		}
+		p.list = append(p.list, list[i])
+	}
+	return p
 }
 
 func (a *customers) listUnmatched(x *server.Exchange, env uint32) *server.Fault {

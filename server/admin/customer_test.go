@@ -71,6 +71,13 @@ func TestCustomersAreListed(t *testing.T) {
 	found, next := names("sort=owed&find=box-2")
 	require.Equal(t, []string{"sandbox-2"}, found)
 	require.Empty(t, next)
+	found, next = names("sort=owed&find=BOX&limit=2")
+	require.Equal(t, []string{"sandbox-4", "sandbox-1"}, found)
+	found, next = names("sort=owed&find=BOX&limit=2&cursor=" + next)
+	require.Equal(t, []string{"sandbox-2"}, found)
+	require.Empty(t, next)
+	n.call("GET", at+"customers?sort=owed&limit=10000", "").is(200, "")
+	n.call("GET", at+"customers?sort=owed&limit=10001", "").is(400, "validation_failed")
 	found, _ = names("sort=owed&currency=EUR")
 	require.Empty(t, found)
 	for _, wrong := range []string{"sort=name", "sort=owed&cursor=10000", "sort=owed&currency=EURO"} {

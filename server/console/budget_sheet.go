@@ -37,7 +37,7 @@ func downloadBudgets(v *visit) {
 					continue
 				}
 				addBudget(s, b)
-				if b.Children > 0 && !s.full() {
+				if b.Children > 0 && !s.more { // of a full sheet, to know whether rows are missing
 					below(b.Budget)
 				}
 			}

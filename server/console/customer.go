@@ -54,8 +54,9 @@ type customersData struct {
 	CSV    string
 	Sought string
 	// Orders are the ways to sort the list; Sorted reports whether it is not the newest first.
-	Orders []page.Link
-	Sorted bool
+	Orders  []page.Link
+	Sorted  bool
+	Omitted int // customers that a sorted list has no room for
 	// Refused reports whether the list was not read, since its query has a mistake.
 	Refused   bool
 	Unmatched []api.UnmatchedName
@@ -70,6 +71,8 @@ type customersData struct {
 type customerList struct {
 	Customers  []listedCustomer `json:"customers"`
 	NextCursor string           `json:"nextCursor"`
+	// Omitted is how many customers a sorted list has no room for.
+	Omitted int `json:"omitted"`
 }
 
 // listedCustomer is a customer as lists have them.
@@ -203,6 +206,7 @@ func showCustomers(v *visit) {
 	if data.Sought == "" {
 		data.Count = v.console.config.Machine.CustomerCount(v.env)
 	}
+	data.Omitted = list.Omitted
 	data.Customers, data.CSV = list.Customers, csvOf(v, "customers", "find", "sort", "currency")
 	data.Pager = v.pages(v.customersURL(), list.NextCursor, keep)
 	if len(data.Customers) == 0 && data.Sought == "" && !data.Sorted && fault == nil {

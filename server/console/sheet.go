@@ -230,7 +230,9 @@ func downloadCustomers(v *visit) {
 	s := newSheet("id", "first name", "last name", "e-mail", "created", "archived", "erased", "plans",
 		"state", "currency", "monthly recurring", "owed", "past due")
 	call := v.adminCall("listCustomers")
-	call.Query = customerOrder(v)
+	if call.Query = customerOrder(v); call.Query.Has("sort") { // each page would rank all anew
+		call.Query.Set("limit", strconv.Itoa(maxSheetRows))
+	}
 	if find := strings.TrimSpace(v.query("find")); find != "" {
 		call.Query.Set("find", find)
 	}
@@ -247,6 +249,7 @@ func downloadCustomers(v *visit) {
 				s.add(append(row, "", "", "", "")...)
 			}
 		}
+		s.more = s.more || p.Omitted > 0
 		return p.NextCursor
 	})
 	download(v, "customers", s)

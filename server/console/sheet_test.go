@@ -1,7 +1,9 @@
 package console_test
 
 import (
+	"encoding/binary"
 	"encoding/csv"
+	"fmt"
 	"html"
 	"strings"
 	"testing"
@@ -9,6 +11,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/engine"
+	"tollgate/engine/billing"
+	"tollgate/engine/wire"
 	"tollgate/server/console"
 )
 
@@ -123,6 +128,47 @@ func TestAFileSaysWhatIsMissing(t *testing.T) {
 	rows := b.sheet(at + "/customers.csv")
 	require.Len(t, rows, 10_002)
 	require.Contains(t, rows[10_001][0], "Rows are missing")
+}
+
+// TestASortedFileSaysWhatIsMissing: as one in the order of the list does. The list says how many it
+// has no room for.
+func TestASortedFileSaysWhatIsMissing(t *testing.T) {
+	n := start(t)
+	b := n.signedIn()
+	b.furnish() // anna is on a plan
+	const at, sorted = "/console/accounts/demo/sandbox", "?sort=owed&currency=USD"
+	n.customers(n.environment(), 10_000)
+	records := make([]engine.Record, 10_000)
+	results := make([]engine.Result, len(records))
+	for i := range records {
+		c := billing.CreateSubscription{
+			Env: n.environment(), Customer: fmt.Sprintf("c%d", i), Plan: "team", ID: [16]byte{1: 1},
+			InvoiceID: [16]byte{1: 2},
+		}
+		binary.BigEndian.PutUint32(c.ID[2:], uint32(i))
+		binary.BigEndian.PutUint32(c.InvoiceID[2:], uint32(i))
+		records[i] = engine.Record{
+			Kind: billing.KindCreateSubscription, Payload: wire.Encode(nil, &c),
+		}
+	}
+	for from := 0; from < 9_999; { // an entry begins only so many, and defers the others
+		n.Propose(n.now(), records[from:9_999], results[from:9_999])
+		begun := from
+		for from < 9_999 && results[from].Outcome == engine.OutcomeDone {
+			from++
+		}
+		require.Greater(t, from, begun)
+	}
+	require.Len(t, b.sheet(at+"/customers.csv"+sorted), 10_001)
+	p := b.get(at+"/customers"+sorted).is(200, "Shows up to 10,000 customers")
+	require.NotContains(t, p.body, "1 more has one")
+
+	n.Propose(n.now(), records[9_999:], results[9_999:])
+	require.Equal(t, engine.OutcomeDone, results[9_999].Outcome)
+	rows := b.sheet(at + "/customers.csv" + sorted)
+	require.Len(t, rows, 10_002)
+	require.Contains(t, rows[10_001][0], "Rows are missing")
+	b.get(at+"/customers"+sorted).is(200, "1 more has one")
 }
 
 // TestListsAreSorted: where the rows have an order.

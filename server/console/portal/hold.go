@@ -112,7 +112,7 @@ func askRelease(v *visit) {
 		return
 	}
 	q := question{
-		Note:   "What it holds is free at once. Do this only for a call that has ended.",
+		Note:   "What it holds is released immediately. Do this only for a call that has ended.",
 		Button: "Release the reservation", Danger: true, Back: v.base,
 		Action: v.base + "/reservations/" + r.ID + "/release",
 	}
