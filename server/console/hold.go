@@ -430,8 +430,8 @@ func releaseHold(v *visit) {
 	changeHold(v, "releaseReservation", "released", nil, func(*api.Reservation) question {
 		return question{
 			Title: "Release this reservation?", Button: "Release the reservation", Danger: true,
-			Notes: []string{"What it holds is released immediately. The program that made it cannot settle " +
-				"it any more: what the call uses is not billed, unless the program records it as an event."},
+			Notes: []string{"What it holds is released immediately. The program that made it cannot " +
+				"settle it any more: what the call uses is not billed, unless the program records it as an event."},
 		}
 	})
 }
