@@ -144,7 +144,6 @@ func TestAPriceSaysThatCreditsPay(t *testing.T) {
 	b := n.signedIn()
 	b.furnish()
 	const at = "/console/accounts/demo/sandbox"
-	const anna = at + "/customers/anna"
 	b.submit(at+"/catalog", at+"/catalog", fields("action", "apply", "document",
 		strings.Replace(catalog, "pricePerUnit: 0.5", "credits: {pool: prepaid}, pricePerUnit: 0.5", 1)))
 	b.submit(at+"/customers", at+"/customers", fields("id", "bert", "first", "B", "last", "C",
