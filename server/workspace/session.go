@@ -180,8 +180,10 @@ func (m *Members) claimWorkspace(x *server.Exchange) *server.Fault {
 			"missing or a wrong character. Nothing was changed.")
 	}
 	fault := m.actAsOwner(x, number, state.KindClaimWorkspace, c, choosing(x, account.ID))
-	// Sent twice at once, the code was used by the other one when this one came into the log.
-	if fault != nil && (!m.fresh() || !m.machine.Owns(m.actedOn(asker(x)), c.Person)) {
+	// Sent twice at once, the code was used by the other one when this one came into the log. What
+	// the form did with another code is another workspace's.
+	if fault != nil && (!m.fresh() || m.actedOn(asker(x)) != number ||
+		!m.machine.Owns(number, c.Person)) {
 		return fault
 	}
 	return answerOwned(x, 200, account.ID)

@@ -212,6 +212,12 @@ func TestClaimsAndChoices(t *testing.T) {
 	require.Equal(t, 303, s.sends(owner.Root+"/you/claim", "code", "code other").status,
 		"the same form again")
 	require.Equal(t, 404, s.sends(owner.Root+"/you/claim", "code", "code other", "_once", "x").status)
+	third, _ := s.signUp("third")
+	a := s.sends(owner.Root+"/you/claim", "code", "code third")
+	require.Equal(t, 409, a.status, "another code in the same form, by the back button: %s", a.body)
+	require.False(t, s.Machine.Owns(third, s.who.Person))
+	s.again()
+	require.Equal(t, other, s.who.Workspace)
 	theirs := account
 	account, _ = s.Machine.Account(first, 0)
 	require.Equal(t, 303, choose().status)
