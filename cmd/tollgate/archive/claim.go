@@ -26,11 +26,22 @@ var ErrOtherCluster = errors.New("the backups here are those of another cluster"
 
 // Claim makes sure that a store is that of a cluster without an identity, whose members have these
 // data folders: the first one that comes has it, and goes on as long as one of its folders is one
-// of before. A cluster with an identity has names of its own, and may come, too.
-func Claim(ctx context.Context, s Store, cluster string, folders []string) error {
-	if cluster != "" || len(folders) == 0 {
-		return nil
+// of before. A cluster with an identity has names of its own, and may come, too. Where the folders
+// are not known yet, nothing is claimed.
+func Claim(
+	ctx context.Context, s Store, cluster string, folders []string,
+) (claimed bool, err error) {
+	if cluster != "" {
+		return true, nil
 	}
+	if len(folders) == 0 {
+		return false, nil
+	}
+	err = claimFor(ctx, s, folders)
+	return err == nil, err
+}
+
+func claimFor(ctx context.Context, s Store, folders []string) error {
 	folders = slices.Sorted(slices.Values(folders))
 	isOwn := func(folder string) bool { return slices.Contains(folders, folder) }
 	kept, err := readClaim(ctx, s)

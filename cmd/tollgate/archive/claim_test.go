@@ -16,7 +16,9 @@ import (
 func TestOneClusterWithoutAnIdentityHasAFolder(t *testing.T) {
 	s := Folder(filepath.Join(t.TempDir(), "new"))
 	claims := func(cluster string, folders ...string) error {
-		return Claim(t.Context(), s, cluster, folders)
+		claimed, err := Claim(t.Context(), s, cluster, folders)
+		require.Equal(t, err == nil && (cluster != "" || len(folders) > 0), claimed)
+		return err
 	}
 	require.NoError(t, claims("", "a", "b", "c"))
 	require.NoError(t, claims("", "c", "b", "a"))

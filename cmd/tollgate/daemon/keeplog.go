@@ -104,8 +104,14 @@ func (s *logSchedule) keep(ctx context.Context) (all bool, err error) {
 		}
 	}
 	if s.last == nil {
-		if err = archive.Claim(ctx, s.store, s.from.Identity(), s.from.Folders()); err != nil {
+		claimed, err := archive.Claim(ctx, s.store, s.from.Identity(), s.from.Folders())
+		if err != nil {
 			return false, err
+		}
+		if !claimed { // else the pieces of two clusters become one log
+			s.log.Warn("the log is not kept yet: the data folders of the members are not known",
+				"again in", logRetry)
+			return false, nil
 		}
 		s.last, err = archive.LastKept(ctx, s.store, s.from.Identity())
 		if err != nil {

@@ -65,7 +65,7 @@ func keeping(t *testing.T) (*logSchedule, *keptLogs, *bytes.Buffer) {
 	settings.Backups.LogEvery = 5 * time.Minute
 	n := newNode(settings, slog.New(slog.NewTextHandler(&said, nil)))
 	n.backups = newBackupMetrics(prometheus.NewRegistry())
-	logs := &keptLogs{errs: map[uint16]error{}}
+	logs := &keptLogs{errs: map[uint16]error{}, folders: []string{"a", "b", "c"}}
 	return &logSchedule{node: n, from: logs}, logs, &said
 }
 
@@ -189,8 +189,14 @@ func TestABackupForAGapIsWantedAfterARestart(t *testing.T) {
 // TestTheLogOfAnotherClusterIsNotMixed with that of this one, where neither was restored.
 func TestTheLogOfAnotherClusterIsNotMixed(t *testing.T) {
 	s, logs, said := keeping(t)
+	now := time.Now()
+	logs.folders = nil
+	s.step(t.Context(), now)
+	require.Empty(t, logs.afters, "whose log the folder has is not known yet")
+	require.Contains(t, said.String(), "the log is not kept yet")
+	require.Zero(t, s.backups.logFailures.Load())
 	logs.folders = []string{"a", "b", "c"}
-	s.step(t.Context(), time.Now())
+	s.step(t.Context(), now.Add(logRetry))
 	require.Len(t, logs.afters, 1)
 	other, others, _ := keeping(t)
 	other.settings.Backups.Folder, others.folders = s.settings.Backups.Folder, []string{"x", "y", "z"}

@@ -167,11 +167,11 @@ func (s *schedule) saveIfDue(ctx context.Context, saves bool) error {
 		s.claimed = false
 		return nil
 	}
-	if folders := s.cluster.Folders(); !s.claimed {
-		if err = archive.Claim(ctx, s.plan.Store, s.cluster.Identity(), folders); err != nil {
+	if !s.claimed {
+		s.claimed, err = archive.Claim(ctx, s.plan.Store, s.cluster.Identity(), s.cluster.Folders())
+		if err != nil {
 			return err
 		}
-		s.claimed = len(folders) > 0
 	}
 	if s.settings.Backups.LogEvery > 0 {
 		if own, err := s.plan.Of(ctx, list, s.cluster.Identity()); err == nil {
