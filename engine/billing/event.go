@@ -91,6 +91,9 @@ type EventQuery struct {
 	Denied, Unbilled bool
 	// After, if its Index is not 0, is the end of the page before.
 	After journal.Cursor
+	// Until, if its Index is not 0, is the Newest of an earlier page of NewestEvents: only what was
+	// recorded behind it is listed.
+	Until journal.Cursor
 	// Descending lists the newest events first.
 	Descending bool
 	Limit      int // 1–1000
@@ -175,36 +178,49 @@ type newest struct {
 	events []EventView
 	// passed counts records and checks, looked events of the environment.
 	passed, looked int
-	// last is the place of what was passed last, more whether something older may follow.
-	last journal.Cursor
-	more bool
+	// first is the place of what came first, last that of what was passed last, more whether something
+	// older may follow.
+	first, last journal.Cursor
+	more        bool
+}
+
+// EventPage is a page of an environment's events.
+type EventPage struct {
+	Events []EventView
+	// Next begins the following page; its Index is 0 at the end.
+	Next journal.Cursor
+	// Newest is the place of the newest record, listed or not, also of another environment. Its Index
+	// is 0 where there is none, and of all pages but the first.
+	Newest journal.Cursor
 }
 
 // NewestEvents lists a page of the events of all customers of an environment, and the checks of
 // unknown customers, the most recently recorded first. Of q, Customer and Descending do not matter,
-// and of After the time does not. next begins the following page; its Index is 0 at the end. A page
-// looks at 10,000 events, and passes over 100,000 of all environments, so it may be short and have
-// a next one. Any goroutine may call it.
+// and of After the time does not. A page looks at 10,000 events, and passes over 100,000 of all
+// environments, so it may be short and have a next one. Any goroutine may call it.
 func (m *journalReader) NewestEvents(
 	src journal.Source, env uint32, q *EventQuery,
-) (events []EventView, next journal.Cursor, err error) {
+) (p EventPage, err error) {
 	n := newest{
-		state: m.state.Load(), env: env, q: q, kinds: q.kinds(),
+		state: m.state.Load(), env: env, q: q, kinds: q.kinds(), first: q.Until,
 		limit: min(max(q.Limit, 1), maxEventPage), events: []EventView{},
 	}
 	err = src.Back(journal.BackQuery{
 		Kinds: n.kinds, Index: q.After.Index, Position: q.After.Position, From: q.From, To: q.To,
 	}, n.take)
 	if err != nil {
-		return nil, next, fmt.Errorf("billing: list events of environment %d: %w", env, err)
+		return p, fmt.Errorf("billing: list events of environment %d: %w", env, err)
 	}
 	if err = n.voidedOf(src); err != nil {
-		return nil, next, err
+		return p, err
+	}
+	if p.Events = n.events; q.After.Index == 0 {
+		p.Newest = n.first
 	}
 	if n.more {
-		next = n.last
+		p.Next = n.last
 	}
-	return n.events, next, nil
+	return p, nil
 }
 
 // kinds are those of the journal that q selects.
@@ -225,10 +241,16 @@ func (n *newest) full() bool {
 
 // take adds what the page wants of a record.
 func (n *newest) take(r journal.Record) (more bool, err error) {
+	after, until := &n.q.After, &n.q.Until
+	if r.Index < until.Index || r.Index == until.Index && r.Position <= until.Position {
+		return false, nil
+	}
+	if n.first == *until {
+		n.first = journal.Cursor{Index: r.Index, Position: r.Position}
+	}
 	if n.more = n.full(); n.more {
 		return false, nil
 	}
-	after := &n.q.After
 	resumed := after.Index != 0 && r.Index == after.Index && r.Position == after.Position
 	if r.Kind == journal.KindAudit {
 		return n.takeBlock(r, resumed)

@@ -86,10 +86,11 @@ func TestNewestEventsAreThoseOfAllCustomers(t *testing.T) {
 		var got, strangers []billing.EventView
 		for pages := 0; ; pages++ {
 			require.Less(t, pages, 100)
-			events, next, err := m.NewestEvents(src, enginetest.Sandbox, &q)
+			page, err := m.NewestEvents(src, enginetest.Sandbox, &q)
 			require.NoError(t, err)
-			require.LessOrEqual(t, len(events), limit)
-			for _, e := range events {
+			require.LessOrEqual(t, len(page.Events), limit)
+			require.Equal(t, pages == 0, page.Newest.Index != 0)
+			for _, e := range page.Events {
 				if e.Reason == billing.ReasonCustomerUnknown {
 					require.Equal(t, "who", e.Customer)
 					strangers = append(strangers, e)
@@ -97,7 +98,7 @@ func TestNewestEventsAreThoseOfAllCustomers(t *testing.T) {
 					got = append(got, e)
 				}
 			}
-			if q.After = next; next.Index == 0 {
+			if q.After = page.Next; q.After.Index == 0 {
 				break
 			}
 		}
@@ -107,14 +108,14 @@ func TestNewestEventsAreThoseOfAllCustomers(t *testing.T) {
 
 	narrow := wide
 	narrow.Kinds, narrow.Denied = []billing.EventKind{billing.EventAudit}, true
-	events, next, err := m.NewestEvents(src, enginetest.Sandbox, &narrow)
+	page, err := m.NewestEvents(src, enginetest.Sandbox, &narrow)
 	require.NoError(t, err)
-	require.Zero(t, next)
-	require.Len(t, events, 20)
-	other, _, err := m.NewestEvents(src, enginetest.Sandbox+1, &wide)
+	require.Zero(t, page.Next)
+	require.Len(t, page.Events, 20)
+	page, err = m.NewestEvents(src, enginetest.Sandbox+1, &wide)
 	require.NoError(t, err)
-	require.Len(t, other, 5)
-	_, _, err = m.NewestEvents(failing{src}, enginetest.Sandbox, &wide)
+	require.Len(t, page.Events, 5)
+	_, err = m.NewestEvents(failing{src}, enginetest.Sandbox, &wide)
 	require.ErrorContains(t, err, "list events of environment")
 }
 
@@ -146,17 +147,25 @@ func TestALookForARareKindIsBounded(t *testing.T) {
 	q := billing.EventQuery{
 		Kinds: []billing.EventKind{billing.EventVoid}, From: -1 << 62, To: 1 << 62, Limit: 10,
 	}
-	events, next, err := m.NewestEvents(src, enginetest.Sandbox, &q)
+	page, err := m.NewestEvents(src, enginetest.Sandbox, &q)
 	require.NoError(t, err)
-	require.Empty(t, events)
-	require.NotZero(t, next.Index)
+	require.Empty(t, page.Events)
+	require.NotZero(t, page.Next.Index)
 	require.LessOrEqual(t, src.yielded, 100_001)
-	q.After = next
-	events, next, err = m.NewestEvents(src, enginetest.Sandbox, &q)
+	until := page.Newest
+	q.After = page.Next
+	page, err = m.NewestEvents(src, enginetest.Sandbox, &q)
 	require.NoError(t, err)
-	require.Len(t, events, 1)
-	require.Equal(t, billing.EventVoid, events[0].Kind)
-	require.Zero(t, next)
+	require.Len(t, page.Events, 1)
+	require.Equal(t, billing.EventVoid, page.Events[0].Kind)
+	require.Zero(t, page.Next)
+
+	// Who goes on from the newest of before looks at nothing twice, found or not.
+	src.yielded, q.After, q.Until = 0, journal.Cursor{}, until
+	page, err = m.NewestEvents(src, enginetest.Sandbox, &q)
+	require.NoError(t, err)
+	require.Equal(t, billing.EventPage{Events: []billing.EventView{}, Newest: until}, page)
+	require.Equal(t, 1, src.yielded)
 }
 
 // crowded is a source with many usage records of a customer after the others.

@@ -158,7 +158,18 @@ func TestAllCustomersEvents(t *testing.T) {
 	n.call("GET", "events?order=desc", "").is(400, "validation_failed")
 	ofOne := n.call("GET", "customers/acme/events?limit=1", "").is(200, "").data("nextCursor").(string)
 	n.call("GET", "events?cursor="+ofOne, "").is(400, "validation_failed")
-	n.send("GET", "events", "", n.read, nil).is(200, "")
+	newest := n.send("GET", "events", "", n.read, nil).is(200, "").data("newestCursor").(string)
+	n.call("GET", "events?until="+ofOne, "").is(400, "validation_failed")
+	n.call("GET", "customers/acme/events?until="+newest, "").is(400, "validation_failed")
+	since := func() []any {
+		a := n.call("GET", "events?kind=usage&until="+newest, "").is(200, "")
+		newest = a.data("newestCursor").(string)
+		return a.data("events").([]any)
+	}
+	require.Empty(t, since())
+	n.call("POST", "events", event("e6", ""))
+	require.Len(t, since(), 1)
+	require.Empty(t, since())
 }
 
 // TestAHardLimitHoldsHoweverManyAskAtOnce: 10,000 events of 0.03 against a hard limit of 3, singly

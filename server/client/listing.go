@@ -34,14 +34,15 @@ func (a *API) listEvents(x *server.Exchange, id string) *server.Fault {
 	default:
 		f.Problem("order", form.NotAllowed("asc", "desc"))
 	}
-	q.After = eventCursor(x, &f, order)
+	q.After = eventCursor(x, &f, "cursor", order)
 	if fault := f.Fault(); fault != nil {
 		return fault
 	}
 	return a.ofCustomer(x, id, func(customer *billing.CustomerView) *server.Fault {
 		q.Customer = customer.Row
-		return a.answerEvents(x, order, func() ([]billing.EventView, journal.Cursor, error) {
-			return a.machine.Events(a.events, q)
+		return a.answerEvents(x, order, func() (p billing.EventPage, err error) {
+			p.Events, p.Next, err = a.machine.Events(a.events, q)
+			return p, err
 		})
 	})
 }
@@ -50,12 +51,12 @@ func (a *API) listEvents(x *server.Exchange, id string) *server.Fault {
 func (a *API) listAllEvents(x *server.Exchange) *server.Fault {
 	var f form.Reader
 	q := eventQuery(x, &f)
-	q.After = eventCursor(x, &f, byLog)
+	q.After, q.Until = eventCursor(x, &f, "cursor", byLog), eventCursor(x, &f, "until", byLog)
 	if fault := f.Fault(); fault != nil {
 		return fault
 	}
 	return a.read(x, func() *server.Fault {
-		return a.answerEvents(x, byLog, func() ([]billing.EventView, journal.Cursor, error) {
+		return a.answerEvents(x, byLog, func() (billing.EventPage, error) {
 			return a.machine.NewestEvents(a.events, principal(x).Env, &q)
 		})
 	})
@@ -63,19 +64,25 @@ func (a *API) listAllEvents(x *server.Exchange) *server.Fault {
 
 // answerEvents answers with a page of events that list reads from the journal.
 func (a *API) answerEvents(x *server.Exchange, order eventOrder,
-	list func() ([]billing.EventView, journal.Cursor, error),
+	list func() (billing.EventPage, error),
 ) *server.Fault {
 	if a.events == nil {
 		return faultJournal
 	}
-	events, next, err := list()
+	page, err := list()
 	if err != nil {
 		a.log.Error("events cannot be read", "error", err, "request_id", string(x.RequestID()))
 		return faultJournal
 	}
-	return server.Page(x, "events", events, func(data *server.JSON, e *billing.EventView) {
-		writeEvent(data, eventOf(e))
-	}, encodeCursor(next, order))
+	return x.Object(200, func(data *server.JSON) {
+		data.Array("events")
+		for i := range page.Events {
+			writeEvent(data, eventOf(&page.Events[i]))
+		}
+		data.Close(']')
+		data.TextIf("nextCursor", encodeCursor(page.Next, order))
+		data.TextIf("newestCursor", encodeCursor(page.Newest, order))
+	})
 }
 
 func eventQuery(x *server.Exchange, f *form.Reader) (q billing.EventQuery) {
@@ -110,18 +117,20 @@ const (
 	byLog eventOrder = 2
 )
 
-// eventCursor reads where a listing in an order goes on.
-func eventCursor(x *server.Exchange, f *form.Reader, order eventOrder) journal.Cursor {
-	text := query(x.Ctx, "cursor")
+// eventCursor reads the parameter that says where a listing in an order goes on, or ends.
+func eventCursor(
+	x *server.Exchange, f *form.Reader, name string, order eventOrder,
+) journal.Cursor {
+	text := query(x.Ctx, name)
 	if text == "" {
 		return journal.Cursor{}
 	}
 	cursor, of, ok := decodeCursor(text)
 	switch {
 	case !ok:
-		f.Problem("cursor", form.NotCursor)
+		f.Problem(name, form.NotCursor)
 	case of != order:
-		f.Problem("cursor", otherOrder)
+		f.Problem(name, otherOrder)
 	}
 	return cursor
 }

@@ -24,7 +24,9 @@ func (a *API) routes() []server.Route {
 				"desc: newest first; asc when absent"))...), answers(eventPage())),
 		row("GET", "/events", "listEvents",
 			"Usage and audit events of all customers, the most recently recorded first", server.AccessRead,
-			a.listAllEvents, reads, server.Asks(eventParams()...), answers(eventPage())),
+			a.listAllEvents, reads, server.Asks(append(eventParams(), server.InQuery("until", text(1, 64),
+				"newestCursor of before: only what was recorded since"))...),
+			answers(eventPage(server.May("newestCursor", text(1, 64))))),
 		row("POST", "/subscriptions", "createSubscription", "Subscribe a customer to a plan",
 			server.AccessFull, a.subscriptions.createSubscription, server.Asks(server.RequestKey),
 			server.Takes(server.RefTo("SubscriptionRequest")),
@@ -96,9 +98,11 @@ func eventParams() []server.Param {
 }
 
 // eventPage is a page of events.
-func eventPage() *server.Schema {
-	return server.Object(server.Must("events", server.ArrayOf(server.RefTo("Event"))),
-		server.May("nextCursor", text(1, 64)))
+func eventPage(more ...server.Property) *server.Schema {
+	return server.Object(append([]server.Property{
+		server.Must("events", server.ArrayOf(server.RefTo("Event"))),
+		server.May("nextCursor", text(1, 64)),
+	}, more...)...)
 }
 
 // row makes a route below Prefix.

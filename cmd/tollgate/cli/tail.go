@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"io"
+	"maps"
 	"net/url"
 	"os"
 	"slices"
@@ -25,21 +26,21 @@ func (c *eventsTailCommand) Help() string {
 		"object per line. Of one customer, events that occurred more than two minutes before the " +
 		"newest may be missed. So may voids and amendments, which are listed at the time of the " +
 		"event they correct. Of all customers, everything is printed that is recorded after the " +
-		"first event, up to 10,000 a second."
+		"first event, up to 10,000 a second; a warning says where older ones were left out."
 }
 
 const (
 	tailPause = time.Second
 	// tailLate is how much earlier than the newest an event may have occurred.
 	tailLate = 2 * time.Minute
-	// tailPages is how many pages of all customers' events are read at a time.
-	tailPages = 10
+	// tailMost is how many of all customers' events are printed at a time.
+	tailMost = 10_000
 )
 
-// tail follows events: next returns those that were recorded since it was called before, in order.
+// tail follows events: next prints those that were recorded since it was called before, in order.
 // now is the environment's clock.
 type tail interface {
-	next(ctx context.Context, now time.Time) ([]api.Event, error)
+	next(ctx context.Context, now time.Time, print func(*api.Event) error) error
 }
 
 // Run follows events until ctx ends.
@@ -63,14 +64,9 @@ func (c *eventsTailCommand) Run(ctx context.Context, out io.Writer) error {
 			from := now.Now.Add(-c.Since)
 			followed = c.follow(client, query, from)
 		}
-		events, err := followed.next(ctx, now.Now)
+		err = followed.next(ctx, now.Now, func(e *api.Event) error { return c.print(out, e) })
 		if err != nil {
 			return unlessEnded(ctx, err)
-		}
-		for i := range events {
-			if err = c.print(out, &events[i]); err != nil {
-				return err
-			}
 		}
 		select {
 		case <-ctx.Done():
@@ -82,7 +78,10 @@ func (c *eventsTailCommand) Run(ctx context.Context, out io.Writer) error {
 
 func (c *eventsTailCommand) follow(client *api.Client, query url.Values, from time.Time) tail {
 	if c.Customer == "" {
-		return &allTail{client: client, path: c.root() + "/events", query: query, from: from}
+		return &allTail{
+			client: client, path: c.root() + "/events", query: query, from: from,
+			warn: func(text string) { Say(os.Stderr, "%s", text) },
+		}
 	}
 	return &customerTail{client, c.Customer, query, from, map[string]time.Time{}}
 }
@@ -96,79 +95,92 @@ type customerTail struct {
 	seen     map[string]time.Time // by id; from from on
 }
 
-func (t *customerTail) next(ctx context.Context, now time.Time) (fresh []api.Event, err error) {
-	newest := t.from
+func (t *customerTail) next(
+	ctx context.Context, now time.Time, print func(*api.Event) error,
+) error {
+	newest, printed := t.from, 0
 	t.query.Set("from", t.from.UTC().Format(time.RFC3339Nano))
 	for e, err := range t.client.Events(ctx, t.customer, t.query) {
 		if err != nil {
-			return nil, err
+			return err
 		}
 		// An event may be ahead of the clock; those that follow it need not be.
 		if e.OccurredAt.After(newest) && !e.OccurredAt.After(now) {
 			newest = e.OccurredAt
 		}
-		if _, known := t.seen[e.ID]; !known {
-			t.seen[e.ID] = e.OccurredAt
-			fresh = append(fresh, e)
+		if _, known := t.seen[e.ID]; known {
+			continue
+		}
+		if err = print(&e); err != nil {
+			return err
+		}
+		t.seen[e.ID] = e.OccurredAt
+		if printed++; printed%eventsPage == 0 {
+			t.advance(newest)
 		}
 	}
-	if later := newest.Add(-tailLate); later.After(t.from) {
-		t.from = later
+	t.advance(newest)
+	return nil
+}
+
+// advance lets the next look begin before newest, and forgets the events of before.
+func (t *customerTail) advance(newest time.Time) {
+	later := newest.Add(-tailLate)
+	if !later.After(t.from) {
+		return
 	}
+	t.from = later
 	for id, at := range t.seen {
 		if at.Before(t.from) {
 			delete(t.seen, id)
 		}
 	}
-	return fresh, nil
 }
 
-// allTail follows the events of all customers, which are listed by when they were recorded: what is
-// new is in front of the newest one of before.
+// allTail follows the events of all customers, which are listed by when they were recorded.
 type allTail struct {
 	client *api.Client
 	path   string
 	query  url.Values
-	// from bounds what is listed until there is a newest one, so that no one reads all there is.
-	from   time.Time
-	newest string // its id
+	// from bounds what is listed until until is known, so that no one reads all there is.
+	from time.Time
+	// until is the place where the look before began: what was recorded since is behind it.
+	until string
+	warn  func(text string)
 }
 
-func (t *allTail) next(ctx context.Context, _ time.Time) (fresh []api.Event, err error) {
-	query := url.Values{"from": {t.from.UTC().Format(time.RFC3339Nano)}}
-	if t.newest != "" {
-		query = url.Values{}
+func (t *allTail) next(ctx context.Context, _ time.Time, print func(*api.Event) error) error {
+	query := url.Values{}
+	if maps.Copy(query, t.query); t.until != "" {
+		query.Set("until", t.until)
+	} else {
+		query.Set("from", t.from.UTC().Format(time.RFC3339Nano))
 	}
-	for name, values := range t.query {
-		query[name] = values
-	}
-	reached := false
-	for pages := 0; !reached; pages++ {
-		if pages == tailPages {
-			Say(os.Stderr, "Warning: more was recorded than can be followed: older events are left out.")
-			break
-		}
+	var fresh []api.Event
+	for more := true; more && len(fresh) <= tailMost; {
 		var page struct {
-			Events     []api.Event `json:"events"`
-			NextCursor string      `json:"nextCursor"`
+			Events       []api.Event `json:"events"`
+			NextCursor   string      `json:"nextCursor"`
+			NewestCursor string      `json:"newestCursor"`
 		}
-		if _, err = send(ctx, t.client, "GET", t.path+"?"+query.Encode(), nil, &page); err != nil {
-			return nil, err
+		_, err := send(ctx, t.client, "GET", t.path+"?"+query.Encode(), nil, &page)
+		if err != nil {
+			return err
 		}
-		for _, e := range page.Events {
-			if reached = e.ID == t.newest; reached {
-				break
-			}
-			fresh = append(fresh, e)
-		}
-		reached = reached || page.NextCursor == ""
+		fresh, t.until = append(fresh, page.Events...), either(page.NewestCursor, t.until)
+		more = page.NextCursor != ""
 		query.Set("cursor", page.NextCursor)
 	}
-	if len(fresh) > 0 {
-		t.newest = fresh[0].ID
+	if len(fresh) > tailMost {
+		t.warn("Warning: more was recorded than can be followed: older events are left out.")
+		fresh = fresh[:tailMost]
 	}
-	slices.Reverse(fresh)
-	return fresh, nil
+	for _, e := range slices.Backward(fresh) {
+		if err := print(&e); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // unlessEnded is err, or nothing where ctx has ended.

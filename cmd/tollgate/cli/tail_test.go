@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	api "tollgate/sdk/go"
+)
+
+// pageOfEvents is a page of events as the client API answers it.
+type pageOfEvents struct {
+	Events       []map[string]any `json:"events"`
+	NextCursor   string           `json:"nextCursor,omitempty"`
+	NewestCursor string           `json:"newestCursor,omitempty"`
+}
+
+// paging is a client of a server that answers with pages, by the request's query.
+func paging(t *testing.T, answer func(url.Values) pageOfEvents) *api.Client {
+	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		json.NewEncoder(w).Encode(map[string]any{"success": true, "data": answer(r.URL.Query())})
+	}))
+	t.Cleanup(node.Close)
+	client, err := api.New([]string{node.URL}, "key", 1)
+	require.NoError(t, err)
+	t.Cleanup(client.Close)
+	return client
+}
+
+// TestTheTailOfAllGoesOnFromWhereItWas: however much of others is recorded meanwhile, every page
+// that leads back to there is read, and none before it. It warns where it leaves events out.
+func TestTheTailOfAllGoesOnFromWhereItWas(t *testing.T) {
+	var asked []url.Values
+	var pages []pageOfEvents
+	client := paging(t, func(query url.Values) pageOfEvents {
+		asked = append(asked, query)
+		page := pages[0]
+		pages = pages[1:]
+		return page
+	})
+	warned := 0
+	tail := &allTail{
+		client: client, path: "/api/v1/client/events", query: url.Values{"kind": {"usage"}},
+		from: time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC), warn: func(string) { warned++ },
+	}
+	next := func(some ...pageOfEvents) (ids []string) {
+		asked, pages = nil, some
+		require.NoError(t, tail.next(t.Context(), time.Time{}, func(e *api.Event) error {
+			ids = append(ids, e.ID)
+			return nil
+		}))
+		require.Empty(t, pages)
+		return ids
+	}
+	event := func(id string) map[string]any { return map[string]any{"id": id, "kind": "usage"} }
+
+	require.Empty(t, next(pageOfEvents{NewestCursor: "c1"}))
+	require.Equal(t, "2026-05-01T00:00:00Z", asked[0].Get("from"))
+	quiet := []pageOfEvents{{NextCursor: "a", NewestCursor: "c2"}}
+	for range 20 {
+		quiet = append(quiet, pageOfEvents{NextCursor: "b"})
+	}
+	require.Equal(t, []string{"1-0"},
+		next(append(quiet, pageOfEvents{Events: []map[string]any{event("1-0")}})...))
+	require.Zero(t, warned)
+	for i, query := range asked {
+		require.Equal(t, "c1", query.Get("until"))
+		require.Empty(t, query.Get("from"), "of events that occurred before, too")
+		require.Equal(t, "usage", query.Get("kind"))
+		require.Equal(t, i == 0, query.Get("cursor") == "")
+	}
+	require.Empty(t, next(pageOfEvents{}), "of a node that knows no more yet")
+	require.Empty(t, next(pageOfEvents{NewestCursor: "c2"}))
+	require.Equal(t, "c2", asked[0].Get("until"))
+
+	var many []pageOfEvents
+	for p := range tailMost/eventsPage + 1 {
+		page := pageOfEvents{NextCursor: "more"}
+		for i := range eventsPage {
+			page.Events = append(page.Events, event(fmt.Sprintf("%d-%d", 99-p, eventsPage-i)))
+		}
+		many = append(many, page)
+	}
+	ids := next(many...)
+	require.Len(t, ids, tailMost)
+	require.Equal(t, fmt.Sprintf("99-%d", eventsPage), ids[tailMost-1], "the newest are printed")
+	require.Equal(t, 1, warned)
+}
+
+// TestTheTailOfACustomerPrintsWhileItReads, and knows no more events than it has to.
+func TestTheTailOfACustomerPrintsWhileItReads(t *testing.T) {
+	at := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
+	const pages = 5
+	printed, page := 0, 0
+	client := paging(t, func(query url.Values) (p pageOfEvents) {
+		require.Equal(t, page*eventsPage, printed, "what was read is printed")
+		for range eventsPage {
+			at = at.Add(time.Second)
+			p.Events = append(p.Events, map[string]any{
+				"id": fmt.Sprint(at.Unix()), "occurredAt": at.Format(time.RFC3339),
+			})
+		}
+		if page++; page < pages {
+			p.NextCursor = "next"
+		}
+		return p
+	})
+	tail := &customerTail{client, "ada", url.Values{}, at, map[string]time.Time{}}
+	known := 0
+	require.NoError(t, tail.next(t.Context(), at.AddDate(1, 0, 0), func(*api.Event) error {
+		printed++
+		known = max(known, len(tail.seen))
+		return nil
+	}))
+	require.Equal(t, pages*eventsPage, printed)
+	require.LessOrEqual(t, known, eventsPage+int(tailLate/time.Second)+1)
+}
