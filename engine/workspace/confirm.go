@@ -14,11 +14,14 @@ const (
 )
 
 // AskAddress keeps the link that asks whether alerts of a flow may go to the e-mail address that is
-// set; the link before stops working.
+// set; the link before stops working. It is carried out once for the link that it replaces: where
+// that is another one, nothing is changed, and no ask is counted.
 type AskAddress struct {
 	Workspace uint32   `wire:"1"`
 	Flow      [16]byte `wire:"2"`
 	Link      [32]byte `wire:"3"` // the SHA-256 of its secret
+	// Replaces is until when the link works that it replaces, 1 where there is none; 0 is any.
+	Replaces int64 `wire:"4"`
 }
 
 func (c *AskAddress) apply(x *notices, t *machine.Turn) engine.Outcome {
@@ -31,6 +34,8 @@ func (c *AskAddress) apply(x *notices, t *machine.Turn) engine.Outcome {
 		return engine.OutcomeAlertsInvalid
 	case at == 0 || !x.alerts.Read(at).Unconfirmed:
 		return engine.OutcomeAddressConfirmed
+	case c.Replaces != 0 && c.Replaces != max(1, x.alerts.Read(at).LinkUntil):
+		return engine.OutcomeDone
 	}
 	w, _ := x.workspace(c.Workspace)
 	if w.Ledger.roll(t.Stamp); w.Ledger.AddressAsks >= MaxAddressAsks {

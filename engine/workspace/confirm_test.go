@@ -78,6 +78,20 @@ func TestAnAddressIsAskedFirst(t *testing.T) {
 	b.pass(24 * time.Hour)
 	b.refused(engine.OutcomeRecordUnknown, workspace.KindConfirmAddress, confirms(2))
 	b.done(workspace.KindAskAddress, b.asks(3))
+	// The form of a page that was sent twice, with the link before it.
+	b.pass(time.Second)
+	until := b.hers().LinkUntil
+	next, again := b.asks(4), b.asks(5)
+	next.Replaces, again.Replaces = until, until
+	b.done(workspace.KindAskAddress, next)
+	b.done(workspace.KindAskAddress, again)
+	b.refused(engine.OutcomeRecordUnknown, workspace.KindConfirmAddress, confirms(5))
+	again.Replaces, again.Link = 1, [32]byte{6}
+	b.done(workspace.KindAskAddress, again)
+	b.refused(engine.OutcomeRecordUnknown, workspace.KindConfirmAddress, confirms(6))
+	b.pass(time.Second)
+	next.Replaces, next.Link = b.hers().LinkUntil, [32]byte{3}
+	b.done(workspace.KindAskAddress, next)
 	asks, ok := b.m.AddressByLink(enginetest.ID("her flow"), [32]byte{3}, b.log.Stamp)
 	require.True(t, ok)
 	require.Equal(t, workspace.AddressView{

@@ -65,6 +65,7 @@ func (v *AskAddress) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Workspace)
 	w.ID(2, &v.Flow)
 	w.Hash(3, &v.Link)
+	w.Int(4, &v.Replaces)
 }
 
 // Fields implements wire.Fielder.

@@ -101,8 +101,8 @@ func accessHost(d *state.FlowDocument) string {
 func accessOf(x *server.Exchange) (string, *server.Fault) {
 	host, ok := hostNamed(string(x.Param(0)))
 	if !ok {
-		return "", badField("invalid_field", "host").Saying("host must be a host as flows' urls have " +
-			"it, such as app.example.com, with its port where it has one. Nothing was changed.")
+		return "", badField("invalid_field", "host").Saying("host must be a host name, such as " +
+			"app.example.com, with its port where it has one. Nothing was changed.")
 	}
 	return host, nil
 }

@@ -135,7 +135,7 @@ func (a *Alerts) changeAlerts(x *server.Exchange, id [16]byte) *server.Fault {
 	}
 	_, v, _, _ := a.machine.Alerts(c.Workspace, id)
 	if v.Unconfirmed && c.Email != "" && !x.Called() { // a page calls askAddress
-		if fault := a.askAddress(x, id); fault != nil {
+		if fault := a.askAddress(x, id, 0); fault != nil {
 			a.log.Info("no link asks for an address", "code", fault.Code)
 		}
 	}

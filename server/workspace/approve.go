@@ -89,8 +89,8 @@ func (p *Purchases) decideApproval(x *server.Exchange) *server.Fault {
 	}
 	account, _ := p.machine.Account(v.Workspace, p.now())
 	if account.Claimed && !p.machine.Owns(v.Workspace, tenant(x).Person) {
-		return no("person_required").Saying("This workspace is somebody else's: its owner alone " +
-			"decides. Nothing was changed.")
+		return no("person_required").Saying("Only the owner of this workspace can decide. " +
+			"Nothing was changed.")
 	}
 	if fault := p.decideLink(x, &v, action); fault != nil {
 		return fault

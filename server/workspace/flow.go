@@ -142,6 +142,9 @@ func (f *Flows) flowBody(x *server.Exchange, before *state.FlowView, change bool
 	f.optional(b, &d)
 	d.Host = accessHost(&d)
 	schedule := b.schedule(x, before.EveryHours != 0)
+	if change && d == before.FlowDocument && schedule.hours == 0 {
+		return d, schedule, b.close() // it was judged when it was saved, and nothing new begins
+	}
 	if b.wrong == nil {
 		b.fail(flowOptions(&d))
 	}

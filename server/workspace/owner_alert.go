@@ -19,11 +19,14 @@ func (a *Alerts) AlertChannels() (mails, webhooks bool) {
 // alerts may go there: a flow's id and the link's secret follow.
 const ConfirmPath = "/confirm/"
 
-// askAgain is what a page calls, which shows why no link was sent.
+// askAgain is what a page calls, which shows why no link was sent. linkUntil is until when the link
+// works that the page has shown, 0 where it has shown none: the same form again sends no mail.
 func (a *Alerts) askAgain(x *server.Exchange, flow [16]byte) *server.Fault {
-	fault := fieldless(x)
+	b := open(x, false)
+	shown := b.number("linkUntil", 0, 1<<53)
+	fault := b.close()
 	if fault == nil {
-		fault = a.askAddress(x, flow)
+		fault = a.askAddress(x, flow, max(1, shown))
 	}
 	if fault != nil {
 		return fault
@@ -32,8 +35,8 @@ func (a *Alerts) askAgain(x *server.Exchange, flow [16]byte) *server.Fault {
 }
 
 // askAddress mails the link that asks for a flow's e-mail address. It is sent once: who gets none
-// asks again, at most state.MaxAddressAsks times a day.
-func (a *Alerts) askAddress(x *server.Exchange, flow [16]byte) *server.Fault {
+// asks again, at most state.MaxAddressAsks times a day. replaces is that of state.AskAddress.
+func (a *Alerts) askAddress(x *server.Exchange, flow [16]byte, replaces int64) *server.Fault {
 	if a.mail == nil || a.console == "" {
 		return server.NewFault(503, "hosting_not_configured", "This deployment sends no mail").With(
 			"No link was sent. A webhook works without one.")
@@ -41,12 +44,16 @@ func (a *Alerts) askAddress(x *server.Exchange, flow [16]byte) *server.Fault {
 	token, workspace := mintToken(), tenant(x).Workspace
 	asked, fault := a.ask(x, state.KindAskAddress, &state.AskAddress{
 		Workspace: workspace, Flow: flow, Link: sha256.Sum256([]byte(token)),
+		Replaces: replaces,
 	})
 	if fault := server.PageFault(asked.Outcome); fault != nil {
 		return fault
 	}
 	if fault != nil {
 		return fault
+	}
+	if _, kept := a.machine.AddressByLink(flow, sha256.Sum256([]byte(token)), a.now()); !kept {
+		return nil // another one was sent meanwhile: by the same form, as a rule
 	}
 	f, v, _, _ := a.machine.Alerts(workspace, flow)
 	account, _ := a.machine.Account(workspace, a.now())

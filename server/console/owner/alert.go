@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	state "tollgate/engine/workspace"
+	"tollgate/server"
 	"tollgate/server/console/page"
 	api "tollgate/server/workspace"
 )
@@ -133,15 +134,34 @@ func setAlerts(v *visit, id [16]byte, data *alertsPage) {
 	}, &made, flow)
 	if fault == nil && data.AlertsView.Email != email {
 		if _, now, _, _ := v.config.Machine.Alerts(v.who.Workspace, id); now.Unconfirmed {
-			fault = v.ask("askAddress", nil, nil, flow)
+			fault = notAsked(v.ask("askAddress", linkShown{}, nil, flow))
 		}
 	}
 	if made.Secret != "" {
 		v.secret("Alerts are set, and webhooks are signed with this secret", made.Secret)
+		if fault != nil {
+			v.notice.Tone = page.Hint
+			v.notice.Detail += " " + fault.Message + ". " + fault.Detail
+		}
 		showAlerts(v)
 		return
 	}
 	v.finish(fault, showAlerts, data.Path, "alerts")
+}
+
+// notAsked says of a refusal to mail the link that the alerts are set all the same.
+func notAsked(fault *server.Fault) *server.Fault {
+	if fault == nil {
+		return nil
+	}
+	switch fault.Code {
+	case "mail_not_sent", "address_ask_limit", "hosting_not_configured":
+		return fault // it says so
+	}
+	kept := server.NewFault(fault.Status, fault.Code, "The link may not have been sent").With(
+		"The alerts are set, and nothing " +
+			"else is mailed there until the link is opened: send it again.")
+	return kept.Retry(fault.RetryAfter)
 }
 
 // secret shows a signing secret, this once.

@@ -152,12 +152,12 @@ func TestAlertSettingsThatAreRefused(t *testing.T) {
 		status int
 		says   string
 	}{
-		"no address":      {[]string{"email", "ada"}, 400, "email must be one e-mail address"},
-		"two addresses":   {[]string{"email", "a@x.example,b@x.example"}, 400, "email must be one e-mail address"},
-		"a header":        {[]string{"email", "a@x.example\nBcc: b@x.example"}, 400, "email must be one e-mail address"},
+		"no address":      {[]string{"email", "ada"}, 400, "The e-mail address must be an e-mail address"},
+		"two addresses":   {[]string{"email", "a@x.example,b@x.example"}, 400, "The e-mail address must be an e-mail address"},
+		"a header":        {[]string{"email", "a@x.example\nBcc: b@x.example"}, 400, "The e-mail address must be an e-mail address"},
 		"no web address":  {[]string{"webhook", "javascript:alert(1)"}, 400, "must be a public http or https address"},
 		"a password":      {[]string{"webhook", "https://u:p@acme.example/"}, 400, "must be a public http or https address"},
-		"far too long":    {[]string{"webhook", long}, 400, "a text of 1 to 2048 characters"},
+		"far too long":    {[]string{"webhook", long}, 400, "The webhook address must have at most 2048 characters"},
 		"nowhere":         {[]string{"on", "true"}, 409, "No alert destination is set"},
 		"test to nowhere": {[]string{"at", "/test"}, 409, "No alert destination is set"},
 		"no secret":       {[]string{"at", "/secret"}, 409, "No alert destination is set"},
@@ -170,6 +170,10 @@ func TestAlertSettingsThatAreRefused(t *testing.T) {
 		require.Equal(t, c.status, a.status, "%s: %s", name, a.body)
 		require.Contains(t, a.body, c.says, name)
 		require.Contains(t, a.body, "Nothing was changed", name)
+		if c.status == 400 {
+			require.Equal(t, 1, strings.Count(a.body, "autofocus"), name)
+			require.Contains(t, a.body, `aria-invalid="true" aria-describedby="`+c.fields[0]+`-wrong"`, name)
+		}
 		require.Zero(t, s.alertsOf(workspace, flow), name)
 	}
 	require.Contains(t, s.sends(page, "on", "true", "email", "ada@", "webhook", "").body,

@@ -158,6 +158,8 @@ func (p *Pages) decideApproval(x *server.Exchange) {
 		string(x.Param(0)))
 	session, _ := p.config.Machine.Session(v.who.Session, state.SurfaceWorkspaces, v.now())
 	switch {
+	case fault != nil && fault.Code == faultLink.Code: // it has ended since it was looked at
+		v.ended()
 	case fault != nil:
 		v.problem(fault)
 		v.showApproval(data)

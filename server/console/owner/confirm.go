@@ -2,6 +2,7 @@ package owner
 
 import (
 	"crypto/sha256"
+	"strconv"
 	"time"
 
 	state "tollgate/engine/workspace"
@@ -81,8 +82,17 @@ func (p *Pages) confirmAddress(x *server.Exchange) {
 	})
 }
 
+// linkShown says until when the link works that a page has shown; 0 is none.
+type linkShown struct {
+	LinkUntil int64 `json:"linkUntil"`
+}
+
 // askAddress mails the link that asks for an address once more.
 func askAddress(v *visit, id [16]byte, data *alertsPage) {
-	fault := v.ask("askAddress", nil, nil, api.NounFlow.Text(id))
+	until, err := strconv.ParseInt(v.typed("until"), 10, 64)
+	if err != nil {
+		until = 0 // as if there were no link
+	}
+	fault := v.ask("askAddress", linkShown{until}, nil, api.NounFlow.Text(id))
 	v.finish(fault, showAlerts, data.Path, "asked")
 }

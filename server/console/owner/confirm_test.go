@@ -2,6 +2,7 @@ package owner_test
 
 import (
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tollgate/bench/enginetest"
+	"tollgate/engine"
 	state "tollgate/engine/workspace"
 	"tollgate/server/console/owner"
 	api "tollgate/server/workspace"
@@ -71,21 +73,46 @@ func TestAnAddressIsAsked(t *testing.T) {
 // none.
 func TestLinksThatAskAreCounted(t *testing.T) {
 	s, workspace := mine(t)
-	_, page := s.watches(workspace)
+	flow, page := s.watches(workspace)
 	require.Equal(t, 303, s.sends(page, "on", "true", "email", "Ada@example.com", "webhook", "").status)
 	require.Empty(t, s.post.all(), "who signs in with an address has it")
 	require.Equal(t, 409, s.sends(page+"/confirm").status)
+	again := func() answer {
+		until := s.alertsOf(workspace, flow).LinkUntil
+		return s.sends(page+"/confirm", "until", strconv.FormatInt(until, 10))
+	}
 	require.Equal(t, 303, s.sends(page, "email", "team@example.com", "webhook", "", "_once", "2").status)
 	for range state.MaxAddressAsks - 1 {
-		require.Equal(t, 303, s.sends(page+"/confirm").status)
+		require.Equal(t, 303, again().status)
 	}
-	over := s.sends(page + "/confirm")
+	over := again()
 	require.Equal(t, 429, over.status)
 	require.Contains(t, over.body, "No link was sent")
 	mails := s.post.all()
 	require.Len(t, mails, state.MaxAddressAsks)
 	require.Equal(t, 404, s.ask("GET", linkIn(t, mails[0].Text), nil).status)
 	s.sees(linkIn(t, mails[len(mails)-1].Text))
+}
+
+// TestALinkThatIsNotSentIsSaid: also beside the secret of a new webhook, which is shown this once.
+func TestALinkThatIsNotSentIsSaid(t *testing.T) {
+	s, workspace := mine(t)
+	_, page := s.watches(workspace)
+	s.Before(func(kind engine.Kind) engine.Outcome {
+		if kind == state.KindAskAddress {
+			return engine.OutcomeOverloaded
+		}
+		return engine.OutcomeNone
+	})
+	set := []string{"on", "true", "email", "team@example.com", "webhook", ""}
+	a := s.sends(page, set...)
+	require.GreaterOrEqual(t, a.status, 400)
+	require.Contains(t, a.body, "The alerts are set")
+	require.NotRegexp(t, "Nothing (was changed|happened)", a.body)
+	set[3], set[5] = "ops@example.com", "https://acme.example/hook"
+	a = s.sends(page, append(set, "_once", "2")...)
+	require.Contains(t, a.body, "webhooks are signed with this secret")
+	require.Contains(t, a.body, "send it again")
 }
 
 // TestHostileTextsWhereAnAddressIsAsked: on the page, and in the mail.

@@ -48,6 +48,7 @@ var happenings = map[string]page.Notice{
 	"archive":     {Title: "The flow is archived", Detail: "Its runs stay, and no new ones start."},
 	"start":       {Title: "The run was started", Detail: "Its progress and result are shown here."},
 	"answer":      {Title: "The run goes on", Detail: "What you answered is kept nowhere but in its memory."},
+	"answered":    {Title: "The run goes on", Detail: "It was answered before: by this form, if you sent it twice. What it sent now was not used."},
 	"stop":        {Title: "The run is cancelled", Detail: "Its charge is returned."},
 	"inspect":     {Title: "The product was read"},
 }

@@ -2,6 +2,7 @@ package owner_test
 
 import (
 	"crypto/sha256"
+	"fmt"
 	"net/url"
 	"regexp"
 	"strings"
@@ -329,7 +330,7 @@ func (s *site) counts(workspaces ...uint32) (n []int) {
 	return append(n, len(owned))
 }
 
-// TestDoubleSubmits: every form that is sent twice at once, by a double click or by a network that
+// TestDoubleSubmits: a form that is sent twice at once, by a double click or by a network that
 // repeats it, takes effect once, and both answers lead on.
 func TestDoubleSubmits(t *testing.T) {
 	for path, fields := range map[string][]string{
@@ -356,6 +357,76 @@ func TestDoubleSubmits(t *testing.T) {
 // TestADoubleSubmit is one of them, which the race detector sees every time.
 func TestADoubleSubmit(t *testing.T) {
 	submitTwice(t, "/purchases/{purchase}", []string{"action", "deny"})
+}
+
+// TestDoubleSubmitsOfSettings is TestDoubleSubmits for the forms of a flow that works: mails and
+// alerts that it sends are counted, too.
+func TestDoubleSubmitsOfSettings(t *testing.T) {
+	for path, fields := range map[string][]string{
+		"/flows/{flow}/schedule":       {"hours", "24"},
+		"/flows/{flow}/alerts":         {"on", "true", "email", "ops@acme.example", "webhook", ""},
+		"/flows/{flow}/alerts/confirm": {"until", "{until}"},
+		"/flows/{flow}/alerts/test":    nil,
+		"/test-access":                 {"host", "acme.example", "username", "qa", "password", "x-4711"},
+		"/runs/{run}/answer":           {"answer", "The second."},
+		"/you/workspace":               {"workspace", "{workspace}"},
+	} {
+		t.Run(path, func(t *testing.T) {
+			once, one := settleTwice(t, path, fields, 1)
+			both, two := settleTwice(t, path, fields, 2)
+			require.Equal(t, once, both)
+			for _, a := range append(one, two...) {
+				require.Less(t, a.status, 400, a.body)
+			}
+		})
+	}
+}
+
+// settleTwice sends a form so many times at once.
+func settleTwice(t *testing.T, path string, fields []string, times int) ([]int, []answer) {
+	s, workspace := mine(t)
+	s.does(state.KindSetAgents, &state.SetAgents{Agents: []string{"clever exec 1"}})
+	flow, alerts := s.watches(workspace)
+	s.does(state.KindSaveFlow, &state.SaveFlow{
+		Workspace: workspace, ID: flow, Replace: true, Document: state.FlowDocument{
+			Name: "Sign up", URL: "https://acme.example/", Access: "public",
+			VerificationURL: "https://acme.example/me", VerificationContains: "ok",
+		},
+	})
+	run := enginetest.ID("waits")
+	if strings.HasPrefix(path, "/runs/") {
+		s.does(state.KindStartRun, &state.StartRun{
+			Workspace: workspace, Flow: flow, ID: run, Key: run, FlowVersion: 2, Cents: 500,
+			Agent: "clever exec 1",
+		})
+		s.does(state.KindClaimRun, &state.ClaimRun{Worker: "w", LeaseMS: 60_000})
+		s.does(state.KindAwaitPerson, &state.AwaitPerson{Run: run, Token: 1, Question: "Which?"})
+	}
+	set := []string{"on", "true", "email", "team@acme.example", "webhook", "", "_once", "before"}
+	require.Equal(t, 303, s.sends(alerts, set...).status)
+	account, _ := s.Machine.Account(workspace, 0)
+	fill := strings.NewReplacer(
+		"{flow}", api.NounFlow.Text(flow), "{run}", api.NounRun.Text(run),
+		"{until}", fmt.Sprint(s.alertsOf(workspace, flow).LinkUntil),
+		"{workspace}", api.NounWorkspace.Text(account.ID),
+	)
+	form := url.Values{"_token": {s.who.Token}, "_once": {"once"}}
+	for i := 0; i+1 < len(fields); i += 2 {
+		form.Set(fields[i], fill.Replace(fields[i+1]))
+	}
+	for until := s.alertsOf(workspace, flow).LinkUntil; ; { // a link of the same instant is the same
+		if s.Now().UnixMilli()+state.AddressLinkMS > until {
+			break
+		}
+	}
+	answers := make([]answer, times)
+	var all sync.WaitGroup
+	for i := range times {
+		all.Go(func() { answers[i] = s.ask("POST", fill.Replace(owner.Root+path), form) })
+	}
+	all.Wait()
+	_, v, _, _ := s.Machine.Alerts(workspace, flow)
+	return append(s.counts(workspace), len(s.post.all()), len(v.Deliveries)), answers
 }
 
 // submitTwice sends a form once, and to another workspace twice at once.

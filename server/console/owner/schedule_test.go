@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tollgate/bench/enginetest"
+	"tollgate/engine/wire"
 	state "tollgate/engine/workspace"
 	"tollgate/server/console/owner"
 	api "tollgate/server/workspace"
@@ -25,7 +26,10 @@ func TestAnOwnerSetsASchedule(t *testing.T) {
 	at := owner.Root + "/flows/" + api.NounFlow.Text(flow)
 	require.Contains(t, s.sees(at), "at no other time")
 	for _, hours := range []string{"", "0", "169", "x", "-1"} {
-		require.Equal(t, 400, s.sends(at+"/schedule", "hours", hours).status)
+		a := s.sends(at+"/schedule", "hours", hours)
+		require.Equal(t, 400, a.status)
+		require.Contains(t, a.body, "The number of hours must be")
+		require.Contains(t, a.body, `aria-invalid="true" autofocus`)
 	}
 	v, _ := s.Machine.Flow(workspace, flow)
 	require.Zero(t, v.EveryHours)
@@ -36,6 +40,31 @@ func TestAnOwnerSetsASchedule(t *testing.T) {
 	require.Zero(t, v.EveryHours)
 	s.does(state.KindSetAgents, &state.SetAgents{})
 	require.Equal(t, 409, s.sends(at+"/schedule", "hours", "1", "_once", "3").status)
+}
+
+// TestAScheduleCanAlwaysBeEnded: also that of a flow which could not be saved like this any more.
+func TestAScheduleCanAlwaysBeEnded(t *testing.T) {
+	s, workspace := mine(t)
+	s.does(state.KindSetAgents, &state.SetAgents{Agents: []string{"clever exec 1"}})
+	flow := enginetest.ID("private")
+	s.does(state.KindSaveFlow, &state.SaveFlow{
+		Workspace: workspace, ID: flow, Document: state.FlowDocument{
+			Name: "Sign up", URL: "http://10.0.0.1/", Access: "public",
+			VerificationURL: "http://10.0.0.1/me", VerificationContains: "ok",
+		},
+	})
+	s.does(state.KindAct, &state.Act{
+		Workspace: workspace, ID: enginetest.ID("act"), Actor: "owner", Person: s.who.Person,
+		Kind: state.KindScheduleFlow, Payload: wire.Encode(nil, &state.ScheduleFlow{
+			Workspace: workspace, Flow: flow, EveryHours: 24,
+		}),
+	})
+	at := owner.Root + "/flows/" + api.NounFlow.Text(flow) + "/schedule"
+	require.Equal(t, 400, s.sends(at, "hours", "1", "_once", "1").status, "it begins nothing new")
+	a := s.sends(at, "action", "end", "_once", "2")
+	require.Equal(t, 303, a.status, a.body)
+	v, _ := s.Machine.Flow(workspace, flow)
+	require.Zero(t, v.EveryHours)
 }
 
 // TestAnOwnerStoresTestCredentials: the page shows hosts, and never stored or refused credentials.

@@ -32,9 +32,11 @@ type visit struct {
 	stale bool
 	// fields are the form's.
 	fields url.Values
-	// notice is shown at the top of the page, status is the answer's (200 when 0).
+	// notice is shown at the top of the page, status is the answer's (200 when 0), wrongs are the
+	// form's fields that were refused.
 	notice *page.Notice
 	status int
+	wrongs []page.Wrong
 }
 
 var (
@@ -162,7 +164,7 @@ func (v *visit) show(p page.View) {
 		p.Notice = v.happened()
 	}
 	if v.notice != nil && v.notice.Tone == page.Problem {
-		p.Fields = v.fields
+		p.Fields, p.Wrong = v.fields, v.wrongs
 	}
 	v.site.Show(v.x, cmp.Or(v.status, 200), &p)
 }
@@ -228,10 +230,39 @@ func acceptsPages(ctx *fasthttp.RequestCtx) bool {
 	return bytes.Contains(ctx.Request.Header.Peek("Accept"), []byte("text/html"))
 }
 
-// problem shows an error on the next page.
+// problem shows an error on the next page, in the form's words, and at the field that it is about.
 func (v *visit) problem(f *server.Fault) {
 	v.status = f.Status
 	v.notice = &page.Notice{Tone: page.Problem, Title: f.Message, Detail: f.Detail}
+	for _, wrong := range f.Fields {
+		in, known := formFields[wrong.Field]
+		if !known || !v.fields.Has(in.name) {
+			continue
+		}
+		text, named := strings.CutPrefix(f.Message, wrong.Field+" ")
+		if named {
+			v.notice.Title = in.words + " " + text
+		}
+		text = strings.TrimSuffix(text, " Nothing was changed.")
+		v.wrongs = append(v.wrongs, page.Wrong{
+			Name: in.name, Text: strings.ToUpper(text[:1]) + text[1:],
+		})
+	}
+}
+
+// formFields are the fields of the rows that forms have: by which name, and how people call them.
+var formFields = map[string]struct{ name, words string }{
+	"schedule.everyHours": {"hours", "The number of hours"},
+	"email":               {"email", "The e-mail address"},
+	"webhookUrl":          {"webhook", "The webhook address"},
+	"host":                {"host", "The host"},
+	"username":            {"username", "The name"},
+	"password":            {"password", "The password"},
+	"note":                {"note", "The note"},
+	"label":               {"label", "The name"},
+	"answer":              {"answer", "The answer"},
+	"runs":                {"runs", "The number of runs"},
+	"url":                 {"url", "The address"},
 }
 
 // happened is the result of the form before this page: the address names one of a fixed list, and
