@@ -166,29 +166,20 @@ func (l *Limit) admit(sum, held decimal.Exact, now int64, full bool) engine.Outc
 // Ask is Plan of one charge, in its order, which Charge may count next. A refusal is nil where
 // there is none.
 func (f *Forest) Ask(node uint32, c *Charge, now int64) (refused *Refusal, o engine.Outcome) {
-	refuse := func(r Refusal, o engine.Outcome) (*Refusal, engine.Outcome) { return &r, o }
 	takings, visited := f.takings[:0], 0
-	var room decimal.Exact
 	for at := node; at != 0; {
 		n := f.nodes.Read(at)
-		switch {
-		case n.Archived:
-			return refuse(Refusal{Budget: f.Key(at)}, engine.OutcomeBudgetArchived)
-		case n.Frozen:
-			return refuse(Refusal{Budget: f.Key(at)}, engine.OutcomeBudgetFrozen)
+		if n.Archived || n.Frozen {
+			return f.shut(at)
 		}
 		for row := n.FirstLimit; row != 0; {
 			l := f.limits.Read(row)
 			visited++
-			amount := &c.Price
-			if !l.takesPrice(c) {
-				amount = l.amount(c, &room)
-			}
-			if amount != nil {
-				if now >= l.End || !decimal.Within(l.Max, &l.Used, &l.Held, amount) {
-					if o = l.admit(*amount, l.Held, now, false); o != engine.OutcomeDone {
-						return refuse(f.refusal(row, l.Held, now), o)
-					}
+			if l.takesPrice(c) && now < l.End && decimal.Within(l.Max, &l.Used, &l.Held, &c.Price) {
+				takings = append(takings, row)
+			} else if amount, takes := l.takes(c); takes {
+				if refused, o = f.ask(row, &amount, now); o != engine.OutcomeDone {
+					return refused, o
 				}
 				takings = append(takings, row)
 			}
@@ -198,6 +189,29 @@ func (f *Forest) Ask(node uint32, c *Charge, now int64) (refused *Refusal, o eng
 	}
 	f.takings, f.visited = takings, visited
 	return nil, engine.OutcomeDone
+}
+
+// ask is Ask of a limit.
+func (f *Forest) ask(row uint32, amount *decimal.Exact, now int64) (*Refusal, engine.Outcome) {
+	l := f.limits.Read(row)
+	if now < l.End && decimal.Within(l.Max, &l.Used, &l.Held, amount) {
+		return nil, engine.OutcomeDone
+	}
+	o := l.admit(*amount, l.Held, now, false)
+	if o == engine.OutcomeDone {
+		return nil, o
+	}
+	r := f.refusal(row, l.Held, now)
+	return &r, o
+}
+
+// shut refuses what counts at a node that is archived or frozen.
+func (f *Forest) shut(node uint32) (*Refusal, engine.Outcome) {
+	o := engine.OutcomeBudgetFrozen
+	if f.nodes.Read(node).Archived {
+		o = engine.OutcomeBudgetArchived
+	}
+	return &Refusal{Budget: f.Key(node)}, o
 }
 
 // refusal describes a limit that holds so much, as of an instant.
@@ -337,6 +351,7 @@ func (f *Forest) Charge(
 		l := f.limits.Write(row)
 		if now >= l.End {
 			f.roll(row, l, now)
+			hash = l.fold(hash, row) // for the window: below, only what it has used is mixed in
 		}
 		amount := &c.Price
 		if !l.takesPrice(c) {
@@ -354,7 +369,8 @@ func (f *Forest) Charge(
 		}
 		limits = binary.AppendUvarint(limits, uint64(row))
 		limits = binary.AppendUvarint(limits, l.Born)
-		hash = l.fold(hash, row)
+		used, above := l.Used.Low()
+		hash = machine.Fold(hash^uint64(row)<<32, used^above<<1)
 	}
 	lock.Unlock()
 	t.Hash, k.Limits = hash, limits

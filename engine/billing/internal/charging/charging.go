@@ -105,7 +105,8 @@ func (b *Budgets) refuse(t *lifecycle.Runner, env uint32, refused budgets.Refusa
 
 // value sets what usage counts. False: it is beyond the range of numbers.
 func (b *Budgets) value(u *Usage, c *budgets.Charge) (ok bool) {
-	*c = budgets.Charge{Feature: u.Feature, Units: u.Units, Cost: u.Cost}
+	c.Feature, c.Units, c.Cost = u.Feature, u.Units, u.Cost
+	c.Currency, c.Price = [3]byte{}, decimal.Exact{}
 	f := u.Place.Feature
 	if f == nil {
 		return true
