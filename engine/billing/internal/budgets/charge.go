@@ -166,8 +166,13 @@ func (l *Limit) admit(sum, held decimal.Exact, now int64, full bool) engine.Outc
 // Ask is Plan of one charge, in its order, which Charge may count next. A refusal is nil where
 // there is none.
 func (f *Forest) Ask(node uint32, c *Charge, now int64) (refused *Refusal, o engine.Outcome) {
-	takings, visited := f.takings[:0], 0
+	takings, visited, parent := f.takings[:0], 0, f.nodes.Read(node).Parent
+	f.climbs.asked = nil
 	for at := node; at != 0; {
+		if at == parent && f.climbs.admits(f, at, c, now) {
+			visited += len(f.climbs.asked.rows)
+			break
+		}
 		n := f.nodes.Read(at)
 		if n.Archived || n.Frozen {
 			return f.shut(at)
@@ -326,8 +331,12 @@ const limitsPerUnit = 8
 func (f *Forest) Charge(
 	t *accounts.Tx, node uint32, c *Charge, now int64, k *Counted, asked bool,
 ) (crossed []Crossing) {
-	if !asked {
-		f.takings, f.visited = f.takings[:0], 0
+	above := f.climbs.asked
+	switch {
+	case !asked:
+		f.takings, f.visited, above = f.takings[:0], 0, nil
+	case above != nil && (now >= above.end || c.Currency != above.currency):
+		f.takings, above = append(f.takings, above.rows...), nil
 	}
 	for at := node; at != 0 && !asked; {
 		n := f.nodes.Read(at)
@@ -348,7 +357,7 @@ func (f *Forest) Charge(
 	var room decimal.Exact
 	hash, limits := t.Hash, k.Limits
 	for _, row := range f.takings {
-		l := f.limits.Write(row)
+		l := f.limits.Table.Write(row)
 		if now >= l.End {
 			f.roll(row, l, now)
 			hash = l.fold(hash, row) // for the window: below, only what it has used is mixed in
@@ -361,6 +370,7 @@ func (f *Forest) Charge(
 		}
 		l.Used.Increase(amount)
 		l.Touched = true
+		f.climbs.spend(amount)
 		if !asked {
 			l.Overrun = l.Overrun || amount.Sign() > 0 && l.over(l.Held)
 		}
@@ -369,8 +379,17 @@ func (f *Forest) Charge(
 		}
 		limits = binary.AppendUvarint(limits, uint64(row))
 		limits = binary.AppendUvarint(limits, l.Born)
-		used, above := l.Used.Low()
-		hash = machine.Fold(hash^uint64(row)<<32, used^above<<1)
+		hash = l.foldUsed(hash, row)
+	}
+	if above != nil {
+		f.climbs.spend(&c.Price)
+		for _, row := range above.rows {
+			l := f.limits.Table.Write(row)
+			l.Used.Increase(&c.Price)
+			l.Touched = true
+			hash = l.foldUsed(hash, row)
+		}
+		limits = append(limits, above.names...)
 	}
 	lock.Unlock()
 	t.Hash, k.Limits = hash, limits
@@ -390,6 +409,12 @@ func (l *Limit) fold(hash uint64, row uint32) uint64 {
 	held, aboveHeld := l.Held.Low()
 	limit := machine.Fold(uint64(row)<<32^used^above<<1, uint64(l.Start)^held^aboveHeld<<1)
 	return machine.Fold(hash, limit) // one multiplication waits for the limit before
+}
+
+// foldUsed is fold in a window that was mixed in, with what is held.
+func (l *Limit) foldUsed(hash uint64, row uint32) uint64 {
+	low, high := l.Used.Low()
+	return machine.Fold(hash^uint64(row)<<32, low^high<<1)
 }
 
 // reached is the highest threshold that the limit's use has come to; 0: none.
