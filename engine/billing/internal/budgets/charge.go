@@ -2,6 +2,7 @@ package budgets
 
 import (
 	"encoding/binary"
+	"math"
 	"math/bits"
 
 	"tollgate/engine"
@@ -169,21 +170,22 @@ func (f *Forest) Ask(node uint32, c *Charge, now int64) (refused *Refusal, o eng
 	takings, visited, parent := f.takings[:0], 0, f.nodes.Read(node).Parent
 	f.climbs.asked = nil
 	for at := node; at != 0; {
-		if at == parent && f.climbs.admits(f, at, c, now) {
+		if at == parent && climbed(f, at, c, now) {
 			visited += len(f.climbs.asked.rows)
 			break
 		}
 		n := f.nodes.Read(at)
 		if n.Archived || n.Frozen {
-			return f.shut(at)
+			return shut(f, at)
 		}
 		for row := n.FirstLimit; row != 0; {
 			l := f.limits.Read(row)
 			visited++
-			if l.takesPrice(c) && now < l.End && decimal.Within(l.Max, &l.Used, &l.Held, &c.Price) {
+			if now < l.End && l.takesPrice(c) &&
+				decimal.Within(l.Max, &l.Used, &l.Held, &c.Price) {
 				takings = append(takings, row)
 			} else if amount, takes := l.takes(c); takes {
-				if refused, o = f.ask(row, &amount, now); o != engine.OutcomeDone {
+				if refused, o = ask(f, row, &amount, now); o != engine.OutcomeDone {
 					return refused, o
 				}
 				takings = append(takings, row)
@@ -196,8 +198,70 @@ func (f *Forest) Ask(node uint32, c *Charge, now int64) (refused *Refusal, o eng
 	return nil, engine.OutcomeDone
 }
 
+// climbed reports whether a node and all above it admit a charge by their climb. One is made where a
+// node is asked for the second time since the last change.
+func climbed(f *Forest, node uint32, c *Charge, now int64) bool {
+	x := &f.climbs
+	x.asked = nil
+	k := &x.kept[node%keptClimbs]
+	if k.node != node || k.changes != x.changes || k.currency != c.Currency {
+		k.node, k.changes, k.currency, k.ready, k.never = node, x.changes, c.Currency, false, false
+		return false
+	}
+	amount, ok := small(&c.Price)
+	if !ok || k.never {
+		return false
+	}
+	if !k.admits(x, amount, now) && !(fill(f, k, c, now) && k.admits(x, amount, now)) {
+		return false
+	}
+	x.asked = k
+	return true
+}
+
+// fill makes the climb; false: some limit is to be asked by itself.
+func fill(f *Forest, k *climb, c *Charge, now int64) bool {
+	k.rows, k.names, k.end, k.ready = k.rows[:0], k.names[:0], math.MaxInt64, false
+	k.room = [2]uint64{math.MaxUint64, math.MaxUint64}
+	for at := k.node; at != 0; at = f.nodes.Read(at).Parent {
+		if n := f.nodes.Read(at); n.Archived || n.Frozen {
+			k.never = true
+			return false
+		}
+		for row := f.nodes.Read(at).FirstLimit; row != 0; row = f.limits.Read(row).Next {
+			l := f.limits.Read(row)
+			if k.never = !l.takesPrice(c) || l.Thresholds[0] != 0; k.never || now >= l.End {
+				return false
+			}
+			_, used := small(&l.Used)
+			_, held := small(&l.Held)
+			if !used || !held {
+				return false
+			}
+			left, _ := l.Max.Exact().Sub(l.Used)
+			left, _ = left.Sub(l.Held)
+			room, ok := small(&left)
+			switch {
+			case left.Sign() < 0 && !l.Soft:
+				return false
+			case !ok || l.Soft: // no sum of small ones leaves the range of numbers
+				room = [2]uint64{0, 1 << 62}
+			}
+			if room = plus(room, f.climbs.spent); exceeds(k.room, room) {
+				k.room = room
+			}
+			k.end = min(k.end, l.End)
+			k.rows = append(k.rows, row)
+			k.names = binary.AppendUvarint(k.names, uint64(row))
+			k.names = binary.AppendUvarint(k.names, l.Born)
+		}
+	}
+	k.ready = true
+	return true
+}
+
 // ask is Ask of a limit.
-func (f *Forest) ask(row uint32, amount *decimal.Exact, now int64) (*Refusal, engine.Outcome) {
+func ask(f *Forest, row uint32, amount *decimal.Exact, now int64) (*Refusal, engine.Outcome) {
 	l := f.limits.Read(row)
 	if now < l.End && decimal.Within(l.Max, &l.Used, &l.Held, amount) {
 		return nil, engine.OutcomeDone
@@ -211,7 +275,7 @@ func (f *Forest) ask(row uint32, amount *decimal.Exact, now int64) (*Refusal, en
 }
 
 // shut refuses what counts at a node that is archived or frozen.
-func (f *Forest) shut(node uint32) (*Refusal, engine.Outcome) {
+func shut(f *Forest, node uint32) (*Refusal, engine.Outcome) {
 	o := engine.OutcomeBudgetFrozen
 	if f.nodes.Read(node).Archived {
 		o = engine.OutcomeBudgetArchived

@@ -149,8 +149,8 @@ func TestClimbsChangeNothing(t *testing.T) {
 	t.Log(climbed, "asked by climbs")
 }
 
-// TestAClimbAdmitsNoMoreThanItsLimits: with a climb, too, a limit counts up to the last unit, in the
-// window and the currency of the charge.
+// TestAClimbAdmitsNoMoreThanItsLimits: with a climb, too, a limit counts up to the last unit, in
+// the window and the currency of the charge.
 func TestAClimbAdmitsNoMoreThanItsLimits(t *testing.T) {
 	var f Forest
 	f.Open(page.NewStore())
