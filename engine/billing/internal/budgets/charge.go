@@ -2,7 +2,6 @@ package budgets
 
 import (
 	"encoding/binary"
-	"math"
 	"math/bits"
 
 	"tollgate/engine"
@@ -167,25 +166,19 @@ func (l *Limit) admit(sum, held decimal.Exact, now int64, full bool) engine.Outc
 // Ask is Plan of one charge, in its order, which Charge may count next. A refusal is nil where
 // there is none.
 func (f *Forest) Ask(node uint32, c *Charge, now int64) (refused *Refusal, o engine.Outcome) {
-	takings, visited, parent := f.takings[:0], 0, f.nodes.Read(node).Parent
-	f.climbs.asked = nil
+	takings, visited := f.takings[:0], 0
 	for at := node; at != 0; {
-		if at == parent && climbed(f, at, c, now) {
-			visited += len(f.climbs.asked.rows)
-			break
-		}
 		n := f.nodes.Read(at)
 		if n.Archived || n.Frozen {
-			return shut(f, at)
+			return f.shut(at)
 		}
 		for row := n.FirstLimit; row != 0; {
 			l := f.limits.Read(row)
 			visited++
-			if now < l.End && l.takesPrice(c) &&
-				decimal.Within(l.Max, &l.Used, &l.Held, &c.Price) {
+			if l.takesPrice(c) && now < l.End && decimal.Within(l.Max, &l.Used, &l.Held, &c.Price) {
 				takings = append(takings, row)
 			} else if amount, takes := l.takes(c); takes {
-				if refused, o = ask(f, row, &amount, now); o != engine.OutcomeDone {
+				if refused, o = f.ask(row, &amount, now); o != engine.OutcomeDone {
 					return refused, o
 				}
 				takings = append(takings, row)
@@ -198,70 +191,8 @@ func (f *Forest) Ask(node uint32, c *Charge, now int64) (refused *Refusal, o eng
 	return nil, engine.OutcomeDone
 }
 
-// climbed reports whether a node and all above it admit a charge by their climb. One is made where a
-// node is asked for the second time since the last change.
-func climbed(f *Forest, node uint32, c *Charge, now int64) bool {
-	x := &f.climbs
-	x.asked = nil
-	k := &x.kept[node%keptClimbs]
-	if k.node != node || k.changes != x.changes || k.currency != c.Currency {
-		k.node, k.changes, k.currency, k.ready, k.never = node, x.changes, c.Currency, false, false
-		return false
-	}
-	amount, ok := small(&c.Price)
-	if !ok || k.never {
-		return false
-	}
-	if !k.admits(x, amount, now) && !(fill(f, k, c, now) && k.admits(x, amount, now)) {
-		return false
-	}
-	x.asked = k
-	return true
-}
-
-// fill makes the climb; false: some limit is to be asked by itself.
-func fill(f *Forest, k *climb, c *Charge, now int64) bool {
-	k.rows, k.names, k.end, k.ready = k.rows[:0], k.names[:0], math.MaxInt64, false
-	k.room = [2]uint64{math.MaxUint64, math.MaxUint64}
-	for at := k.node; at != 0; at = f.nodes.Read(at).Parent {
-		if n := f.nodes.Read(at); n.Archived || n.Frozen {
-			k.never = true
-			return false
-		}
-		for row := f.nodes.Read(at).FirstLimit; row != 0; row = f.limits.Read(row).Next {
-			l := f.limits.Read(row)
-			if k.never = !l.takesPrice(c) || l.Thresholds[0] != 0; k.never || now >= l.End {
-				return false
-			}
-			_, used := small(&l.Used)
-			_, held := small(&l.Held)
-			if !used || !held {
-				return false
-			}
-			left, _ := l.Max.Exact().Sub(l.Used)
-			left, _ = left.Sub(l.Held)
-			room, ok := small(&left)
-			switch {
-			case left.Sign() < 0 && !l.Soft:
-				return false
-			case !ok || l.Soft: // no sum of small ones leaves the range of numbers
-				room = [2]uint64{0, 1 << 62}
-			}
-			if room = plus(room, f.climbs.spent); exceeds(k.room, room) {
-				k.room = room
-			}
-			k.end = min(k.end, l.End)
-			k.rows = append(k.rows, row)
-			k.names = binary.AppendUvarint(k.names, uint64(row))
-			k.names = binary.AppendUvarint(k.names, l.Born)
-		}
-	}
-	k.ready = true
-	return true
-}
-
 // ask is Ask of a limit.
-func ask(f *Forest, row uint32, amount *decimal.Exact, now int64) (*Refusal, engine.Outcome) {
+func (f *Forest) ask(row uint32, amount *decimal.Exact, now int64) (*Refusal, engine.Outcome) {
 	l := f.limits.Read(row)
 	if now < l.End && decimal.Within(l.Max, &l.Used, &l.Held, amount) {
 		return nil, engine.OutcomeDone
@@ -275,7 +206,7 @@ func ask(f *Forest, row uint32, amount *decimal.Exact, now int64) (*Refusal, eng
 }
 
 // shut refuses what counts at a node that is archived or frozen.
-func shut(f *Forest, node uint32) (*Refusal, engine.Outcome) {
+func (f *Forest) shut(node uint32) (*Refusal, engine.Outcome) {
 	o := engine.OutcomeBudgetFrozen
 	if f.nodes.Read(node).Archived {
 		o = engine.OutcomeBudgetArchived
@@ -395,12 +326,8 @@ const limitsPerUnit = 8
 func (f *Forest) Charge(
 	t *accounts.Tx, node uint32, c *Charge, now int64, k *Counted, asked bool,
 ) (crossed []Crossing) {
-	above := f.climbs.asked
-	switch {
-	case !asked:
-		f.takings, f.visited, above = f.takings[:0], 0, nil
-	case above != nil && (now >= above.end || c.Currency != above.currency):
-		f.takings, above = append(f.takings, above.rows...), nil
+	if !asked {
+		f.takings, f.visited = f.takings[:0], 0
 	}
 	for at := node; at != 0 && !asked; {
 		n := f.nodes.Read(at)
@@ -421,7 +348,7 @@ func (f *Forest) Charge(
 	var room decimal.Exact
 	hash, limits := t.Hash, k.Limits
 	for _, row := range f.takings {
-		l := f.limits.Table.Write(row)
+		l := f.limits.Write(row)
 		if now >= l.End {
 			f.roll(row, l, now)
 			hash = l.fold(hash, row) // for the window: below, only what it has used is mixed in
@@ -434,7 +361,6 @@ func (f *Forest) Charge(
 		}
 		l.Used.Increase(amount)
 		l.Touched = true
-		f.climbs.spend(amount)
 		if !asked {
 			l.Overrun = l.Overrun || amount.Sign() > 0 && l.over(l.Held)
 		}
@@ -443,17 +369,8 @@ func (f *Forest) Charge(
 		}
 		limits = binary.AppendUvarint(limits, uint64(row))
 		limits = binary.AppendUvarint(limits, l.Born)
-		hash = l.foldUsed(hash, row)
-	}
-	if above != nil {
-		f.climbs.spend(&c.Price)
-		for _, row := range above.rows {
-			l := f.limits.Table.Write(row)
-			l.Used.Increase(&c.Price)
-			l.Touched = true
-			hash = l.foldUsed(hash, row)
-		}
-		limits = append(limits, above.names...)
+		used, above := l.Used.Low()
+		hash = machine.Fold(hash^uint64(row)<<32, used^above<<1)
 	}
 	lock.Unlock()
 	t.Hash, k.Limits = hash, limits
@@ -473,12 +390,6 @@ func (l *Limit) fold(hash uint64, row uint32) uint64 {
 	held, aboveHeld := l.Held.Low()
 	limit := machine.Fold(uint64(row)<<32^used^above<<1, uint64(l.Start)^held^aboveHeld<<1)
 	return machine.Fold(hash, limit) // one multiplication waits for the limit before
-}
-
-// foldUsed is fold in a window that was mixed in, with what is held.
-func (l *Limit) foldUsed(hash uint64, row uint32) uint64 {
-	low, high := l.Used.Low()
-	return machine.Fold(hash^uint64(row)<<32, low^high<<1)
 }
 
 // reached is the highest threshold that the limit's use has come to; 0: none.

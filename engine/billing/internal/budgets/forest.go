@@ -19,10 +19,10 @@ import (
 // Apply where it writes, hold the environment's Lock, which comes after a customer's. What queries
 // keep for each other (see expiring) they write under that lock.
 type Forest struct {
-	nodes   rested[Node]
+	nodes   *page.Table[Node]
 	keys    *page.Table[rows.Text] // row = node row: the caller's key
 	names   *page.Table[rows.Text] // row = node row
-	limits  rested[Limit]
+	limits  *page.Table[Limit]
 	windows *page.Table[Closed]
 	zones   *page.Table[rows.Text] // zoneText
 	tallies *page.Table[Tally]
@@ -50,7 +50,6 @@ type Forest struct {
 	// takings are the limits that take of the charge that Apply is at, visited how many it looked at.
 	takings []uint32
 	visited int
-	climbs  climbs
 }
 
 // Lists are heads of lists of free rows, and how many limits there have been.
@@ -96,10 +95,10 @@ type lock struct {
 func (f *Forest) Open(store *page.Store) {
 	f.seed = maphash.MakeSeed()
 	f.byKey = page.NewIndex()
-	f.nodes = rested[Node]{page.NewTable(store, accounts.TableBudgets, NodeCodec), &f.climbs}
+	f.nodes = page.NewTable(store, accounts.TableBudgets, NodeCodec)
 	f.keys = page.NewTable(store, accounts.TableBudgetKeys, rows.TextCodec)
 	f.names = page.NewTable(store, accounts.TableBudgetNames, rows.TextCodec)
-	f.limits = rested[Limit]{page.NewTable(store, accounts.TableBudgetLimits, LimitCodec), &f.climbs}
+	f.limits = page.NewTable(store, accounts.TableBudgetLimits, LimitCodec)
 	f.windows = page.NewTable(store, accounts.TableBudgetWindows, ClosedCodec)
 	f.zones = page.NewTable(store, accounts.TableBudgetZones, rows.TextCodec)
 	f.tallies = page.NewTable(store, accounts.TableBudgetTallies, TallyCodec)
