@@ -170,7 +170,7 @@ func (f *Forest) Ask(node uint32, c *Charge, now int64) (refused *Refusal, o eng
 	for at := node; at != 0; {
 		n := f.nodes.Read(at)
 		if n.Archived || n.Frozen {
-			return f.shut(at)
+			return shut(f, at)
 		}
 		for row := n.FirstLimit; row != 0; {
 			l := f.limits.Read(row)
@@ -178,7 +178,7 @@ func (f *Forest) Ask(node uint32, c *Charge, now int64) (refused *Refusal, o eng
 			if l.takesPrice(c) && now < l.End && decimal.Within(l.Max, &l.Used, &l.Held, &c.Price) {
 				takings = append(takings, row)
 			} else if amount, takes := l.takes(c); takes {
-				if refused, o = f.ask(row, &amount, now); o != engine.OutcomeDone {
+				if refused, o = ask(f, row, &amount, now); o != engine.OutcomeDone {
 					return refused, o
 				}
 				takings = append(takings, row)
@@ -192,7 +192,7 @@ func (f *Forest) Ask(node uint32, c *Charge, now int64) (refused *Refusal, o eng
 }
 
 // ask is Ask of a limit.
-func (f *Forest) ask(row uint32, amount *decimal.Exact, now int64) (*Refusal, engine.Outcome) {
+func ask(f *Forest, row uint32, amount *decimal.Exact, now int64) (*Refusal, engine.Outcome) {
 	l := f.limits.Read(row)
 	if now < l.End && decimal.Within(l.Max, &l.Used, &l.Held, amount) {
 		return nil, engine.OutcomeDone
@@ -206,7 +206,7 @@ func (f *Forest) ask(row uint32, amount *decimal.Exact, now int64) (*Refusal, en
 }
 
 // shut refuses what counts at a node that is archived or frozen.
-func (f *Forest) shut(node uint32) (*Refusal, engine.Outcome) {
+func shut(f *Forest, node uint32) (*Refusal, engine.Outcome) {
 	o := engine.OutcomeBudgetFrozen
 	if f.nodes.Read(node).Archived {
 		o = engine.OutcomeBudgetArchived
