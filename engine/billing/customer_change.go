@@ -289,9 +289,9 @@ func (m *customerReader) Entitlements(
 		return nil, false
 	}
 	now = e.Now(now)
-	for {
+	for look := 1; ; look++ {
 		s.budgets.CatchUp(env)
-		if views, behind := entitlementsOf(s, row, now); !behind {
+		if views, behind := entitlementsOf(s, row, now, look == maxLooks); !behind {
 			return views, true
 		}
 	}
@@ -299,7 +299,9 @@ func (m *customerReader) Entitlements(
 
 // entitlementsOf lists those of the customer of a row. behind is set where a budget was put or
 // moved behind CatchUp, which keeps Apply waiting under the customer's lock.
-func entitlementsOf(s *state, row uint32, now int64) (views []EntitlementView, behind bool) {
+func entitlementsOf(
+	s *state, row uint32, now int64, last bool,
+) (views []EntitlementView, behind bool) {
 	lock := s.ReadLock(row)
 	defer lock.RUnlock()
 	views = []EntitlementView{}
@@ -307,7 +309,7 @@ func entitlementsOf(s *state, row uint32, now int64) (views []EntitlementView, b
 	for sub := s.Customers.Read(row).FirstSubscription; sub != 0; {
 		l := projections.Of(sub)
 		if l.Sub.EndedAt == 0 {
-			if views, behind = s.entitlements(views, l, now); behind {
+			if views, behind = s.entitlements(views, l, now, last); behind {
 				return nil, true
 			}
 		}
@@ -319,7 +321,7 @@ func entitlementsOf(s *state, row uint32, now int64) (views []EntitlementView, b
 // entitlements appends those of the projection's subscription, unless behind. It requires the
 // customer's lock.
 func (s *state) entitlements(
-	views []EntitlementView, l *lifecycle.Projection, now int64,
+	views []EntitlementView, l *lifecycle.Projection, now int64, last bool,
 ) (list []EntitlementView, behind bool) {
 	for i := range l.Version().Features {
 		f := &l.Version().Features[i]
@@ -344,7 +346,7 @@ func (s *state) entitlements(
 				For:     charging.For{Env: l.Env.Number, Customer: l.Sub.Customer},
 				Feature: f.Feature, Place: at,
 			}
-			if d.judgeBudget(s, w.For, new(s.budgets.Foresee(&w, &u)), true) {
+			if d.judgeBudget(s, w.For, new(s.budgets.Foresee(&w, &u)), true, last) {
 				return nil, true
 			}
 		}

@@ -132,21 +132,28 @@ func (d *Decision) judgeBudgeted(
 	charge := s.budgets.Foresee(&w, u)
 	lock.RUnlock()
 	if d.judge(q, p, used, u); d.Reason == ReasonAllowed {
-		for d.judgeBudget(s, w.For, &charge, !q.Track) {
+		for look := 1; d.judgeBudget(s, w.For, &charge, !q.Track, look == maxLooks); look++ {
 			s.budgets.CatchUp(q.Env)
 		}
 	}
 }
 
+// maxLooks bounds how often a query looks at budgets, of which each entry can have more that is
+// over: what the last look finds held counts.
+const maxLooks = 16
+
 // judgeBudget decides what only budgets can still deny. full is set where the charge is not known.
-// behind is set where it has decided nothing and is called again behind CatchUp.
+// behind is set where it has decided nothing and is called again behind CatchUp, never at the last
+// look.
 func (d *Decision) judgeBudget(
-	s *state, w charging.For, charge *budgets.Charge, full bool,
+	s *state, w charging.For, charge *budgets.Charge, full, last bool,
 ) (behind bool) {
 	refused, o, behind := s.budgets.Judge(w, charge, d.EnvironmentTime, full)
 	switch {
-	case behind || o == engine.OutcomeDone:
-		return behind
+	case behind && !last:
+		return true
+	case o == engine.OutcomeDone:
+		return false
 	case o == engine.OutcomeBudgetUnknown:
 		d.Reason = ReasonBudgetUnknown
 		return false

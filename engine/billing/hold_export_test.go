@@ -42,7 +42,7 @@ func BudgetRow(m *Machine, env uint32, key string) uint32 {
 // that are over hold of budgets is added up.
 func EntitlementsBehind(m *Machine, customer string, now int64) bool {
 	s := m.state.Load()
-	_, behind := entitlementsOf(s, s.CustomerNamed(1, []byte(customer)), now)
+	_, behind := entitlementsOf(s, s.CustomerNamed(1, []byte(customer)), now, false)
 	return behind
 }
 

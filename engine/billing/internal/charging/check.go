@@ -49,14 +49,11 @@ func (b *Budgets) Judge(w budgets.For, c *budgets.Charge, now int64, full bool) 
 	switch {
 	case !ok:
 		return refused, engine.OutcomeBudgetUnknown, false
-	case node == 0:
+	case node == 0 || o == engine.OutcomeDone:
 		return refused, engine.OutcomeDone, false
-	case o != engine.OutcomeDone && budgets.Behind(&b.Forest, w.Env, b.instant(w.Env)):
-		return refused, o, true
-	case o != engine.OutcomeDone:
-		refused.Feature = b.of.FeatureKey(w.Env, refused.Number)
 	}
-	return refused, o, false
+	refused.Feature = b.of.FeatureKey(w.Env, refused.Number)
+	return refused, o, budgets.Behind(&b.Forest, w.Env, b.instant(w.Env))
 }
 
 // CatchUp makes queries of an environment leave out what holds that are over hold. Its caller holds
