@@ -371,7 +371,8 @@ func (s *settlement) facts() []fact {
 		}
 		facts = append(facts, fact{name, page.Amount(s.item.SettledUnits)})
 	}
-	price := priceOf(s.visit, s.held.CustomerReferenceID, s.item.FeatureKey, s.more.String(), true)
+	price := priceOf(s.visit, s.held.CustomerReferenceID, s.item.FeatureKey, s.more.String(),
+		s.held.State == holdOpen)
 	if price != "" {
 		facts = append(facts, fact{"Adds to the bill, at most", price})
 	}
