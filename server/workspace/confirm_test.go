@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -50,8 +51,12 @@ func TestALinkThatIsNotSent(t *testing.T) {
 	require.Equal(t, false, a.at("settings", "emailConfirmed"))
 	number, _ := parseID(markWorkspace, free.workspace)
 	row := w.Machine.WorkspaceRow(number)
-	fault := w.api.Ask(&Visit{Workspace: row, Person: 1},
-		server.Call{Operation: "askAddress", Path: []string{flow}}).Fault
+	watched, _ := parseID(markFlow, flow)
+	_, alerts, _, _ := w.Machine.Alerts(row, watched)
+	fault := w.api.Ask(&Visit{Workspace: row, Person: 1}, server.Call{
+		Operation: "askAddress", Path: []string{flow},
+		Body: fmt.Appendf(nil, `{"linkUntil":%d}`, alerts.LinkUntil),
+	}).Fault
 	require.Equal(t, "mail_not_sent", fault.Code)
 	require.Contains(t, fault.Detail, "the mail server answered 550")
 }
