@@ -431,7 +431,7 @@ func (r *reservation) differs(b before, v *api.Reservation) string {
 		return "it was " + b.last.State
 	case over(v) && !r.closing, (v.State == "expired" || v.State == "billed") && !r.short,
 		v.State == "billed" && !r.bills:
-		return "nobody asked for that"
+		return "no settlement asked for that"
 	}
 	for i := range r.items {
 		k, got := &r.items[i], &v.Items[i]

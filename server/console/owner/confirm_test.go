@@ -94,7 +94,8 @@ func TestLinksThatAskAreCounted(t *testing.T) {
 	s.sees(linkIn(t, mails[len(mails)-1].Text))
 }
 
-// TestALinkThatIsNotSentIsSaid: also beside the secret of a new webhook, which is shown this once.
+// TestALinkThatIsNotSentIsSaid: the page says that the mail failed, even when it also shows the
+// secret of a new webhook.
 func TestALinkThatIsNotSentIsSaid(t *testing.T) {
 	s, workspace := mine(t)
 	_, page := s.watches(workspace)
