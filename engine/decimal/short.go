@@ -49,12 +49,16 @@ func shortOf(n uint64, kind Short, negative bool) Short {
 
 // Decimal is the number that a Short is.
 func (s Short) Decimal() Decimal {
-	n := int64(s) >> shortBits
-	unit := uint64(million)
-	switch s & NoShort {
-	case 0:
-		return Decimal{n >> 63, uint64(n)}
-	case 2:
+	if s&NoShort == 0 {
+		return Decimal{int64(s) >> 63, uint64(s >> shortBits)}
+	}
+	return s.larger()
+}
+
+// larger is Decimal of a Short in one of the larger units.
+func (s Short) larger() Decimal {
+	n, unit := int64(s)>>shortBits, uint64(million)
+	if s&NoShort == 2 {
 		unit = one
 	}
 	hi, lo := bits.Mul64(magnitudeOfInt(n), unit)

@@ -8,7 +8,8 @@ import (
 
 // The functions below append a field that has a value, as a Codec does, for generated encoders:
 // the bytes travel as a value and not in a struct, so that they stay in registers. Numbers are
-// constants up to 2047, so the length of a tag is known where they are inlined.
+// constants up to 2047. Most fields of most structs have no value, so that question is inlined, and
+// what follows is a call.
 
 const (
 	varintTag = 0
@@ -20,13 +21,14 @@ func AppendUint(dst []byte, number int, v uint64) []byte {
 	if v == 0 {
 		return dst
 	}
-	if number <= oneByteTag && v < 0x80 {
-		return append(dst, byte(number<<3|varintTag), byte(v))
-	}
 	return appendUint(dst, number, v)
 }
 
+//go:noinline
 func appendUint(dst []byte, number int, v uint64) []byte {
+	if number <= oneByteTag && v < 0x80 {
+		return append(dst, byte(number<<3|varintTag), byte(v))
+	}
 	return binary.AppendUvarint(appendTag(dst, number<<3|varintTag), v)
 }
 
@@ -39,7 +41,10 @@ func appendTag(dst []byte, tag int) []byte {
 
 // AppendInt appends a signed integer, as a zigzag varint.
 func AppendInt(dst []byte, number int, v int64) []byte {
-	return AppendUint(dst, number, uint64(v)<<1^uint64(v>>63))
+	if v == 0 {
+		return dst
+	}
+	return appendUint(dst, number, uint64(v)<<1^uint64(v>>63))
 }
 
 // AppendBool appends true.
@@ -55,6 +60,10 @@ func AppendBlob(dst []byte, number int, v []byte) []byte {
 	if len(v) == 0 {
 		return dst
 	}
+	return appendBlob(dst, number, v)
+}
+
+func appendBlob(dst []byte, number int, v []byte) []byte {
 	return append(appendLength(dst, number, len(v)), v...)
 }
 
@@ -63,7 +72,7 @@ func AppendText(dst []byte, number int, v string) []byte {
 	if v == "" {
 		return dst
 	}
-	return append(appendLength(dst, number, len(v)), v...)
+	return appendBlob(dst, number, bytesOf(v))
 }
 
 // OpenMessage appends the beginning of a nested struct, CloseMessage its length, once its fields
@@ -101,7 +110,7 @@ func AppendID(dst []byte, number int, v *[16]byte) []byte {
 	if *v == ([16]byte{}) {
 		return dst
 	}
-	return append(appendLength(dst, number, len(v)), v[:]...)
+	return appendBlob(dst, number, v[:])
 }
 
 // AppendHash appends 32 bytes that are not all 0.
@@ -109,7 +118,7 @@ func AppendHash(dst []byte, number int, v *[32]byte) []byte {
 	if *v == ([32]byte{}) {
 		return dst
 	}
-	return append(appendLength(dst, number, len(v)), v[:]...)
+	return appendBlob(dst, number, v[:])
 }
 
 // AppendDecimal appends a decimal.
@@ -117,6 +126,10 @@ func AppendDecimal(dst []byte, number int, v decimal.Decimal) []byte {
 	if v == (decimal.Decimal{}) {
 		return dst
 	}
+	return appendDecimal(dst, number, v)
+}
+
+func appendDecimal(dst []byte, number int, v decimal.Decimal) []byte {
 	high, low := v.Bits()
 	n := width(high, low)
 	dst = appendLength(dst, number, n)
