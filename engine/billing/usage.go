@@ -71,7 +71,8 @@ func (c *RecordUsage) Apply(t *turn) engine.Outcome {
 	if t.archived(customer, at.Place) {
 		return engine.OutcomeCustomerArchived
 	}
-	u := usage{customer: customer, feature: at.number, place: at.Place, recordedAt: now}
+	var u usage // field by field: no copy waits for its parts
+	u.customer, u.feature, u.place, u.recordedAt = customer, at.number, at.Place, now
 	if t.Customers.Read(customer).Held {
 		u.held, u.kept = t.heldBeside(customer, at.Place, now)
 	}
@@ -418,12 +419,10 @@ func (t *turn) record(c *RecordUsage, u *usage) {
 // usagePayload encodes the journal record of an event, in memory that the next one reuses.
 func (t *turn) usagePayload(u *usage) []byte {
 	e := &t.m.scratch.usage
-	*e = usageEntry{
-		Subscription: u.place.Subscription, Feature: u.feature, Outcome: u.outcome,
-		RecordedAt: u.recordedAt, HasCost: u.hasCost, Cost: u.cost, Record: t.Payload,
-		Covered: u.burning.Covered,
-		Span:    u.span, Ahead: u.ahead, Overrun: u.overrun,
-	}
+	*e = usageEntry{} // and then field by field: no copy waits for its parts
+	e.Subscription, e.Feature, e.Outcome = u.place.Subscription, u.feature, u.outcome
+	e.RecordedAt, e.HasCost, e.Cost, e.Record = u.recordedAt, u.hasCost, u.cost, t.Payload
+	e.Covered, e.Span, e.Ahead, e.Overrun = u.burning.Covered, u.span, u.ahead, u.overrun
 	if u.settling != nil {
 		e.Reservation = u.settling.reservation()
 	}

@@ -172,6 +172,9 @@ func (k *Keys) Near(hash uint64) *uint64 {
 	return &sub.slots[sub.place(tagOf(hash))]
 }
 
+// Part is the memory that Near reads, so that those misses can overlap, too.
+func (k *Keys) Part(hash uint64) *uint32 { return &k.index.sub(hash).places }
+
 // Hash is where the index has a key. It is seeded per process: callers choose their keys, and must
 // not be able to choose keys that collide in one sub-table. The state does not depend on it.
 func (k *Keys) Hash(key [16]byte) uint64 { return maphash.Bytes(k.seed, key[:]) }
@@ -199,9 +202,9 @@ func (k *Keys) Add(key [16]byte, hash uint64, s Slot, stamp int64, owner uint32)
 	if n == uint64(len(k.chunks))*chunkKeys {
 		k.chunks = append(k.chunks, new(chunk))
 	}
-	k.chunks[n/chunkKeys][n%chunkKeys] = record{
-		key: key, attempt: s.Attempt, packed: s.Fingerprint&0xffffff | uint32(s.Outcome)<<24,
-	}
+	r := &k.chunks[n/chunkKeys][n%chunkKeys] // field by field: no copy waits for its parts
+	r.key, r.attempt = key, s.Attempt
+	r.packed = s.Fingerprint&0xffffff | uint32(s.Outcome)<<24
 	gone := k.gone
 	if !k.dead {
 		gone = nil
