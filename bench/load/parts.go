@@ -8,7 +8,7 @@ import (
 // Parts are where the processor time of a node goes, in the order in which a request meets them.
 var Parts = []string{
 	partSockets, partFasthttp, partServer, partHandler, partPropose, partScheduler, partBetween,
-	partLoops, partLog, partSegments, partApply, partCollector, partOther,
+	partLoops, partLog, partSegments, partCounts, partApply, partCollector, partOther,
 }
 
 // The parts by name.
@@ -23,6 +23,7 @@ const (
 	partLoops     = "Raft's and the cluster's loops"
 	partLog       = "log of all nodes, mostly kernel"
 	partSegments  = "journal segments of all nodes"
+	partCounts    = "counts by hour of all nodes"
 	partApply     = "Apply of all nodes"
 	partCollector = "garbage collector"
 	partOther     = "other"
@@ -38,6 +39,7 @@ type rule struct {
 var (
 	anywhere = []rule{
 		{partCollector, []string{"runtime.gc", "runtime.bgsweep", "runtime.bgscavenge"}},
+		{partCounts, []string{"rollups."}},
 		{partSegments, []string{"segments."}},
 		{partLog, []string{"wal.", "cluster.(*past)", "cluster.(*spool", "peer.(*floorLog)"}},
 		{partApply, []string{"raft.(*Raft).runFSM", "peer.(*floorNode).apply"}},

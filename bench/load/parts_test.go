@@ -66,6 +66,10 @@ Duration: 5.10s, Total samples = 3.14s (61.51%)
       10ms   tollgate/cluster/segments.order
              sync.(*WaitGroup).Go.func1
 -----------+-------------------------------------------------------
+      10ms   tollgate/engine/rollup.(*Tally).place (inline)
+             tollgate/cluster/rollups.(*Store).Step
+             tollgate/cluster.(*tiering).keepRollups
+-----------+-------------------------------------------------------
       10ms   os.(*File).Write
              main.main
 -----------+-------------------------------------------------------
@@ -77,7 +81,7 @@ Duration: 5.10s, Total samples = 3.14s (61.51%)
 	require.Equal(t, map[string]float64{
 		partSockets: 50, partFasthttp: 1020, partHandler: 10, partServer: 40, partPropose: 30,
 		partLog: 10, partApply: 10, partBetween: 10, partLoops: 10, partScheduler: 10,
-		partCollector: 10, partSegments: 10, partOther: 10,
+		partCollector: 10, partSegments: 10, partCounts: 10, partOther: 10,
 	}, samples)
 	require.Len(t, Parts, len(samples))
 	_, err = traces(strings.NewReader("File: x\n"))

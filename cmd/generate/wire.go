@@ -118,9 +118,13 @@ func (o *output) quick(t *typ, fields []field) {
 		read, known := quickReads[f.class]
 		switch f.class {
 		case isUint:
-			kind, known = varint, f.of == nil
+			kind, known = varint, true
 			size := strconv.Itoa(f.size)
-			read = "n, next := q.Uint(at+%[2]d, 1<<" + size + "-1)\nv.%[1]s, at = uint" + size + "(n), next"
+			name := "uint" + size
+			if f.of != nil {
+				name = o.qualified(f.of.pack, f.of.name)
+			}
+			read = "n, next := q.Uint(at+%[2]d, 1<<" + size + "-1)\nv.%[1]s, at = " + name + "(n), next"
 		case isInt, isBool:
 			kind = varint
 		case isList:

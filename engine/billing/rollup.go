@@ -63,15 +63,19 @@ func CountRecord(r journal.Record, add func(rollup.Cell)) {
 
 // decodeCounted decodes the counted fields of a usage event, without an allocation.
 func decodeCounted(payload []byte, u *usageEntry, c *RecordUsage) bool {
-	w := wire.NewDecoder(payload)
-	if u.head(&w); len(u.Record) == 0 {
+	if !u.quick(payload) {
+		*u = usageEntry{}
+		w := wire.NewDecoder(payload)
+		u.head(&w)
+	}
+	if len(u.Record) == 0 {
 		return false
 	}
 	if c.quick(u.Record) {
 		return true
 	}
 	*c = RecordUsage{}
-	w = wire.NewDecoder(u.Record)
+	w := wire.NewDecoder(u.Record)
 	c.Fields(&w)
 	return w.Close() == nil
 }

@@ -11,7 +11,8 @@ import (
 	"tollgate/engine/wire"
 )
 
-// TestUsageEntriesEncodeAsTheirFieldsSay holds the encoder of journal records to Fields.
+// TestUsageEntriesEncodeAsTheirFieldsSay holds the encoder and the quick decoder of journal records to
+// Fields. What is too long for the latter, or spoiled, it leaves to Fields.
 func TestUsageEntriesEncodeAsTheirFieldsSay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sum := func(name string) decimal.Decimal {
@@ -33,5 +34,23 @@ func TestUsageEntriesEncodeAsTheirFieldsSay(t *testing.T) {
 		}
 		e.Reservation[15] = rapid.SampledFrom([]byte{0, 1}).Draw(t, "reservation")
 		require.Equal(t, wire.Encode([]byte("before"), &e), e.append([]byte("before")))
+
+		data := wire.Encode(nil, &e)
+		decode := func() (accepted bool) {
+			var quick, whole usageEntry
+			if accepted = quick.quick(data); accepted {
+				require.NoError(t, wire.Decode(data, &whole))
+				require.Equal(t, whole, quick)
+			}
+			return accepted
+		}
+		long := func(d decimal.Decimal) bool { high, low := d.Bits(); return high != int64(low)>>63 }
+		usual := len(e.Record)+len(e.Draws)+len(e.Budget) < 16_384 &&
+			!long(e.Cost) && !long(e.Covered) && !long(e.Overrun)
+		require.Equal(t, usual, decode())
+		if len(data) > 0 {
+			data[rapid.IntRange(0, len(data)-1).Draw(t, "spoiled")] ^= rapid.Byte().Draw(t, "by")
+			decode()
+		}
 	})
 }

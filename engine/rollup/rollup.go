@@ -104,22 +104,47 @@ type Source interface {
 
 // Tally collects cells. The zero value is empty.
 type Tally struct {
-	cells []Cell
-	// recent is where a key was put last, by a part of its hash: nearly all events of an environment
-	// are counted there at once.
-	recent [256]int32
+	cells []Cell // each key once
+	// places has the number of a key's cell, from 1 on, in the first free place from the one that its
+	// hash names. It is a power of two long, and at most half full.
+	places []uint32
 }
+
+// leastPlaces is how many places a tally has at first.
+const leastPlaces = 16
 
 // Add counts a cell.
 func (t *Tally) Add(c Cell) {
-	slot := &t.recent[(c.Owner*0x9e3779b97f4a7c15^uint64(c.Item)*0xff51afd7ed558ccd^
-		uint64(c.Hour)*0xc2b2ae3d27d4eb4f)>>56]
-	if at := *slot - 1; at >= 0 && t.cells[at].Key == c.Key {
-		t.cells[at].Add(c.Events, c.Units)
+	if 2*len(t.cells) >= len(t.places) {
+		t.grow()
+	}
+	at := t.place(&c.Key)
+	if n := t.places[at]; n != 0 {
+		t.cells[n-1].Add(c.Events, c.Units)
 		return
 	}
 	t.cells = append(t.cells, c)
-	*slot = int32(len(t.cells))
+	t.places[at] = uint32(len(t.cells))
+}
+
+// place is where a key stands, or the free place where it belongs.
+func (t *Tally) place(k *Key) int {
+	last := uint64(len(t.places) - 1)
+	at := (k.Owner*0x9e3779b97f4a7c15 ^ uint64(k.Item)*0xff51afd7ed558ccd ^
+		uint64(k.Hour)*0xc2b2ae3d27d4eb4f) >> bits.LeadingZeros64(last)
+	for n := t.places[at]; n != 0 && t.cells[n-1].Key != *k; n = t.places[at] {
+		at = (at + 1) & last
+	}
+	return int(at)
+}
+
+// grow makes room for twice as many keys.
+func (t *Tally) grow() {
+	t.places = make([]uint32, max(leastPlaces, 2*len(t.places)))
+	t.cells = slices.Grow(t.cells, len(t.places)/2-len(t.cells))
+	for i := range t.cells {
+		t.places[t.place(&t.cells[i].Key)] = uint32(i + 1)
+	}
 }
 
 // Cells are what was counted, sorted, each key once, without those of which nothing is left. The
@@ -127,15 +152,7 @@ func (t *Tally) Add(c Cell) {
 func (t *Tally) Cells() []Cell {
 	cells := sorted(t.cells)
 	*t = Tally{}
-	kept := cells[:0]
-	for _, c := range cells {
-		if n := len(kept); n > 0 && kept[n-1].Key == c.Key {
-			kept[n-1].Add(c.Events, c.Units)
-			continue
-		}
-		kept = append(kept, c)
-	}
-	return slices.DeleteFunc(kept, func(c Cell) bool { return c.Empty() })
+	return slices.DeleteFunc(cells, func(c Cell) bool { return c.Empty() })
 }
 
 // sorted are cells in the order of their keys. It sorts their places, from the last byte of a key
