@@ -124,9 +124,9 @@ func readEverything(
 	if _, _, err := m.Events(src, billing.EventQuery{Customer: 1, To: 1 << 60, Limit: 5}); err != nil {
 		t.Error(err)
 	}
-	for _, recurring := range []bool{false, true} {
+	for _, by := range rankings {
 		m.RankCustomers(&billing.Ranking{
-			Env: enginetest.Sandbox, Currency: "USD", Recurring: recurring, Limit: 5,
+			Env: enginetest.Sandbox, Currency: "USD", By: by, Limit: 5,
 		})
 	}
 	m.Plans(enginetest.Sandbox)

@@ -209,6 +209,8 @@ type StandingAmount struct {
 	// Owed is the sum of the unpaid invoices, PastDue that of those which are past due.
 	Owed    decimal.Decimal `json:"owed"`
 	PastDue decimal.Decimal `json:"pastDue"`
+	// PastDueSince is when the oldest of those fell due.
+	PastDueSince int64 `json:"pastDueSince,omitzero" as:"time"`
 }
 
 // in returns the amounts of a currency, in their order, and makes missing ones.
@@ -228,6 +230,9 @@ func (v *Standing) owes(currency string, i *book.Invoice) {
 	a.Owed = sums.Of(a.Owed, i.Amount)
 	if i.Status == book.InvoicePastDue {
 		a.PastDue = sums.Of(a.PastDue, i.Amount)
+		if a.PastDueSince == 0 || i.DueAt < a.PastDueSince {
+			a.PastDueSince = i.DueAt
+		}
 	}
 }
 
@@ -276,12 +281,20 @@ func (m *customerReader) Standing(row uint32) Standing {
 	return v
 }
 
+// RankedBy is the amount that customers are ranked by.
+type RankedBy uint8
+
+const (
+	RankedByOwed      RankedBy = 0 // StandingAmount.Owed
+	RankedByPastDue   RankedBy = 1 // StandingAmount.PastDue
+	RankedByRecurring RankedBy = 2 // StandingAmount.MonthlyRecurring
+)
+
 // Ranking asks for the customers of an environment with the largest amounts in a currency.
 type Ranking struct {
 	Env      uint32
 	Currency string
-	// Recurring ranks by StandingAmount.MonthlyRecurring, else by Owed.
-	Recurring bool
+	By       RankedBy
 	// Like selects customers; nil selects all.
 	Like func(*CustomerView) bool
 	// From is how many of the first to leave out, Limit how many to list then.
@@ -346,8 +359,11 @@ func (r *ranker) amount(row uint32) decimal.Decimal {
 	}
 	standing := r.Standing(row)
 	own := standing.in(r.q.Currency)
-	if r.q.Recurring {
+	switch r.q.By {
+	case RankedByRecurring:
 		return own.MonthlyRecurring
+	case RankedByPastDue:
+		return own.PastDue
 	}
 	return own.Owed
 }
@@ -360,16 +376,17 @@ func (r *ranker) stored(row uint32) (sum decimal.Decimal, due bool) {
 	for at := r.state.Customers.Read(row).FirstSubscription; at != 0 && !due; {
 		b := r.state.Subscriptions.Read(at)
 		due = b.Due <= r.now
-		if !r.q.Recurring {
+		if r.q.By != RankedByRecurring {
 			for unpaid := b.FirstUnpaid; unpaid != 0; {
 				i := r.state.Invoices.Read(unpaid)
-				if c.Version(i.Version).Currency == r.q.Currency {
+				counts := r.q.By == RankedByOwed || i.Status == book.InvoicePastDue
+				if counts && c.Version(i.Version).Currency == r.q.Currency {
 					sum = sums.Of(sum, i.Amount)
 				}
 				unpaid = i.NextUnpaid
 			}
 		} else if c.Version(b.Version).Currency == r.q.Currency {
-			if cold := r.state.Subscriptions.Cold(at); cold.EndedAt == 0 {
+			if b.ColdPart == 0 || r.state.Subscriptions.Cold(at).EndedAt == 0 {
 				sum = sums.Of(sum, r.monthlyOf(c, b.Version))
 			}
 		}

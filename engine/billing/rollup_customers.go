@@ -4,10 +4,14 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
+	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/billing/internal/sums"
 	"tollgate/engine/decimal"
 	"tollgate/engine/journal"
+	"tollgate/engine/price"
 	"tollgate/engine/rollup"
 )
 
@@ -18,6 +22,10 @@ type CustomerUsage struct {
 	Customer string          `json:"customerReferenceId" rule:"min=1,max=128"`
 	Events   int64           `json:"events"`
 	Units    decimal.Decimal `json:"usageUnits"`
+	// Currency and Price are set in a ranking by price: what the usage adds to bills.
+	Currency string `json:"currency,omitzero" rule:"min=3,max=3"`
+	HasPrice bool
+	Price    decimal.Decimal `json:"price" if:"HasPrice"`
 }
 
 // UsageByCustomer ranks the customers of an environment by what they used in a widened query's
@@ -48,6 +56,169 @@ func (m *journalReader) UsageByCustomer(
 		})
 	}
 	return list, others, nil
+}
+
+// PriceQuery asks which customers' usage in a range adds most to their bills.
+type PriceQuery struct {
+	UsageQuery
+	Currency string
+	Max      int
+}
+
+// maxPriced bounds the customers whose usage one ranking prices: the first ones, were each unit
+// charged at the highest price of its feature.
+const maxPriced = 10_000
+
+// UsageByPrice ranks the customers of an environment by what their usage in a widened query's range
+// adds to bills in a currency: by the plan that each has now, after what they used before in the
+// billing period, without credits. Usage of an earlier period is priced as if the range began one.
+// It returns so many at most, and how many others there are.
+func (m *journalReader) UsageByPrice(
+	src rollup.Source, q *PriceQuery,
+) (list []CustomerUsage, others int, err error) {
+	s := m.state.Load()
+	e := s.Environment(q.Env)
+	if e == nil {
+		return []CustomerUsage{}, 0, nil
+	}
+	asked := rollup.Query{
+		Part: journal.PartUsage, Item: q.Feature, HasItem: q.HasFeature,
+		From: rollup.HourOf(q.From), To: rollup.HourOf(q.To),
+	}
+	p := pricer{state: s, env: e, now: e.Now(s.Log.Stamp()), currency: q.Currency}
+	if p.used, err = m.customerSums(src, &asked, s, q.Env, true); err != nil {
+		return nil, 0, err
+	}
+	asked.From, asked.To = asked.To, math.MaxInt32
+	if p.later, err = m.customerSums(src, &asked, s, q.Env, true); err != nil {
+		return nil, 0, err
+	}
+	likely, unpriced := p.likely()
+	ranked := foremost[CustomerUsage]{most: q.Max, order: func(a, b CustomerUsage) int {
+		return cmp.Or(b.Price.Cmp(a.Price), cmp.Compare(a.Customer, b.Customer))
+	}}
+	for _, row := range likely {
+		if u := p.price(row); u.Price.Sign() > 0 {
+			ranked.add(u)
+		}
+	}
+	list = append([]CustomerUsage{}, ranked.sorted()...)
+	return list, ranked.added - len(list) + unpriced, nil
+}
+
+// pricer prices the usage of customers.
+type pricer struct {
+	*state
+	env      *accounts.Environment
+	now      int64
+	currency string
+	// used is the usage of the range by feature, later what followed it.
+	used, later map[uint32]cellRows
+}
+
+// likely returns the customers that may be the first, in the order of rows, and how many others
+// used something that has a price.
+func (p *pricer) likely() (list []uint32, others int) {
+	type candidate struct {
+		row    uint32
+		weight float64
+	}
+	kept := foremost[candidate]{most: maxPriced, order: func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(a.row, b.row))
+	}}
+	dearest := p.dearest()
+	features := slices.DeleteFunc(slices.Sorted(maps.Keys(p.used)), func(feature uint32) bool {
+		return dearest[feature] == 0
+	})
+	for page := range p.Customers.Len()/rowsOfPage + 1 {
+		var weights [rowsOfPage]float64
+		for _, feature := range features {
+			if pages := p.used[feature]; int(page) < len(pages) && pages[page] != nil {
+				for i := range weights {
+					weights[i] += float(pages[page][i].Units) * dearest[feature]
+				}
+			}
+		}
+		for i, weight := range weights {
+			if weight > 0 {
+				kept.add(candidate{page*rowsOfPage + uint32(i), weight})
+			}
+		}
+	}
+	for _, c := range kept.sorted() {
+		list = append(list, c.row)
+	}
+	return list, kept.added - len(list)
+}
+
+// dearest is the highest price of a unit of each feature in the plans that have subscribers; of one
+// that costs fees alone, or by the package, some small number.
+func (p *pricer) dearest() map[uint32]float64 {
+	prices := map[uint32]float64{}
+	for _, v := range p.env.Catalog.Load().Versions {
+		if v.Currency != p.currency || v.Subscribers.Load() == 0 {
+			continue
+		}
+		for i := range v.Features {
+			f := &v.Features[i]
+			if !f.Priced {
+				continue
+			}
+			highest := max(math.SmallestNonzeroFloat32, float(f.Model.PricePerUnit))
+			for _, t := range f.Model.Tiers {
+				highest = max(highest, float(t.PricePerUnit))
+			}
+			if size := float(f.Model.PackageSize); size > 0 {
+				highest = max(highest, float(f.Model.PricePerPackage)/size)
+			}
+			prices[f.Feature] = max(prices[f.Feature], highest)
+		}
+	}
+	return prices
+}
+
+// float is about a number.
+func float(d decimal.Decimal) float64 {
+	high, low := d.Bits()
+	return (float64(high)*(1<<64) + float64(low)) / 1e12
+}
+
+// price is what the customer of a row used, and what that adds to the bill.
+func (p *pricer) price(row uint32) (u CustomerUsage) {
+	lock := p.ReadLock(row)
+	defer lock.RUnlock()
+	customer := p.Customers.Read(row)
+	u.Customer, u.Currency, u.HasPrice = string(p.ExternalID(customer)), p.currency, true
+	c := p.env.Catalog.Load()
+	var all rollup.Cell
+	for feature, cells := range p.used { // any order: sums do not depend on it
+		used := cells.read(row)
+		if used.Empty() {
+			continue
+		}
+		all.Add(used.Events, used.Units)
+		var d Decision
+		d.CustomerRow, d.FeatureNumber, d.EnvironmentTime = row, feature, p.now
+		place, stale := p.decide(c, customer, &d, p.now)
+		var now decimal.Decimal
+		if stale {
+			place, now = p.foresee(customer, &d, p.now)
+		} else if place.Found() {
+			now = p.Counters.Reading(place.Counter, place.Feature)
+		}
+		if !place.Found() || !place.Feature.Priced || string(place.Feature.Currency[:]) != p.currency {
+			continue
+		}
+		through := sums.Remaining(now, bounded(p.later[feature].read(row).Units))
+		before := sums.Remaining(through, bounded(used.Units))
+		through, fits := before.Add(bounded(used.Units))
+		cost, err := price.Cost(&place.Feature.Model, before, through)
+		if fits && err == nil {
+			u.Price = sums.Of(u.Price, cost)
+		}
+	}
+	u.Events, u.Units = all.Events, bounded(all.Units)
+	return u
 }
 
 // CustomerDenials counts the checks that were denied to a customer for a reason.
@@ -108,6 +279,14 @@ func (r cellRows) at(row uint32) *rollup.Cell {
 		*page = new([rowsOfPage]rollup.Cell)
 	}
 	return &(*page)[row%rowsOfPage]
+}
+
+// read is the cell of a row; an empty one where it has none.
+func (r cellRows) read(row uint32) (c rollup.Cell) {
+	if page := int(row / rowsOfPage); page < len(r) && r[page] != nil {
+		return r[page][row%rowsOfPage]
+	}
+	return c
 }
 
 // customerSums adds up what a query, whose owners it sets, finds of an environment's customers: all

@@ -227,6 +227,76 @@ func TestUsageByFeatureAndBucket(t *testing.T) {
 	require.Equal(t, catalogOrder[2:], list)
 }
 
+// TestUsageIsRankedByPrice: what a day's usage added to the bill is what a check foresaw for it,
+// after what was used before, whatever was used since.
+func TestUsageIsRankedByPrice(t *testing.T) {
+	m, l := opened()
+	enginetest.NewCustomer(l, "bob", "llm-team")
+	enginetest.NewCustomer(l, "eve", "")
+	src := &enginetest.Source{Journal: m.Journal()}
+	day := billing.ByDay.Begin(l.Stamp) + 24*rollup.HourMS
+	foreseen := map[string]decimal.Decimal{}
+	record := func(customer, feature string, units int64) {
+		q := billing.CheckQuery{
+			Env: enginetest.Sandbox, Customer: []byte(customer), Feature: []byte(feature),
+			Track: true, Units: decimal.FromInt(units), Now: l.Stamp,
+		}
+		var d billing.Decision
+		m.Check(&q, &d)
+		if l.Stamp >= day && l.Stamp < day+24*rollup.HourMS {
+			foreseen[customer], _ = foreseen[customer].Add(d.ProjectedCost)
+		}
+		u := enginetest.Usage(l, fmt.Sprint(customer, feature, l.Index), customer, feature, units)
+		require.False(t, l.DoPayload(billing.KindRecordUsage, u.Seal(nil)).Outcome.Refused())
+	}
+	ask := func(from int64, maximum int) ([]billing.CustomerUsage, int) {
+		q := billing.PriceQuery{Currency: "USD", Max: maximum, UsageQuery: billing.UsageQuery{
+			Env: enginetest.Sandbox, By: billing.ByDay, From: from, To: from + 24*rollup.HourMS,
+		}}
+		list, others, err := m.UsageByPrice(src, &q)
+		require.NoError(t, err)
+		return list, others
+	}
+	for _, at := range []int64{day - 1, day + 1, day + 24*rollup.HourMS} {
+		l.Stamp = at
+		record("ada", "output-tokens", 30_000_000)
+		record("bob", "output-tokens", 90_000)
+		record("bob", "output-tokens", 70_000_000)
+		record("ada", "no such name", 7)
+		record("eve", "output-tokens", 1_000_000_000) // without a plan it adds nothing
+	}
+	list, others := ask(day, 10)
+	require.Zero(t, others)
+	require.Equal(t, []billing.CustomerUsage{
+		{
+			Customer: "bob", Events: 2, Units: decimal.FromInt(70_090_000), Currency: "USD",
+			HasPrice: true, Price: foreseen["bob"],
+		},
+		{
+			Customer: "ada", Events: 2, Units: decimal.FromInt(30_000_007), Currency: "USD",
+			HasPrice: true, Price: foreseen["ada"],
+		},
+	}, list)
+	first, others := ask(day, 1)
+	require.Equal(t, list[:1], first)
+	require.Equal(t, 1, others)
+	none, others := ask(day+72*rollup.HourMS, 10)
+	require.Empty(t, none)
+	require.Zero(t, others)
+
+	l.Stamp = day + 45*24*rollup.HourMS // another period: priced as if the day began one
+	l.DoPayload(engine.KindTick, nil)
+	list, _ = ask(day, 10)
+	require.Len(t, list, 2)
+	q := billing.PriceQuery{Currency: "EUR", Max: 10, UsageQuery: billing.UsageQuery{
+		Env: enginetest.Sandbox, By: billing.ByMonth, From: 0, To: 2 * day,
+	}}
+	none, others, err := m.UsageByPrice(src, &q)
+	require.NoError(t, err)
+	require.Empty(t, none)
+	require.Zero(t, others)
+}
+
 func TestUsageRangesAreBounded(t *testing.T) {
 	at := func(text string) int64 {
 		v, err := time.Parse(time.RFC3339, text)
@@ -383,12 +453,16 @@ func requireStanding(
 	t require.TestingT, got billing.Standing, invoices []billing.InvoiceView, monthly recurring,
 ) {
 	owed, late := map[string]decimal.Decimal{}, map[string]decimal.Decimal{}
+	since := map[string]int64{}
 	for _, v := range invoices {
 		if v.Status == billing.InvoiceDue || v.Status == billing.InvoicePastDue {
 			owed[v.Currency], _ = owed[v.Currency].Add(v.Amount)
 		}
 		if v.Status == billing.InvoicePastDue {
 			late[v.Currency], _ = late[v.Currency].Add(v.Amount)
+			if since[v.Currency] == 0 || v.DueDate < since[v.Currency] {
+				since[v.Currency] = v.DueDate
+			}
 		}
 	}
 	plans := int64(0)
@@ -401,6 +475,7 @@ func requireStanding(
 		named[a.Currency] = true
 		require.Equal(t, owed[a.Currency], a.Owed)
 		require.Equal(t, late[a.Currency], a.PastDue)
+		require.Equal(t, since[a.Currency], a.PastDueSince)
 		monthly.requireMonthly(t, a.Currency, a.MonthlyRecurring)
 	}
 	for currency := range owed {
@@ -411,11 +486,15 @@ func requireStanding(
 	}
 }
 
+var rankings = []billing.RankedBy{
+	billing.RankedByOwed, billing.RankedByPastDue, billing.RankedByRecurring,
+}
+
 // requireRanked ranks an environment's customers by what Standing says of each.
 func requireRanked(t require.TestingT, m *billing.Machine, env uint32, rows []uint32) {
 	currencies := m.Currencies(env)
 	for _, currency := range append(currencies, "XXX") {
-		for _, recurring := range []bool{false, true} {
+		for _, by := range rankings {
 			type place struct {
 				name   string
 				amount decimal.Decimal
@@ -423,10 +502,7 @@ func requireRanked(t require.TestingT, m *billing.Machine, env uint32, rows []ui
 			var want []place
 			for _, row := range rows {
 				for _, a := range m.Standing(row).Amounts {
-					amount := a.Owed
-					if recurring {
-						amount = a.MonthlyRecurring
-					}
+					amount := [...]decimal.Decimal{a.Owed, a.PastDue, a.MonthlyRecurring}[by]
 					if a.Currency == currency && amount.Sign() > 0 {
 						names, _ := m.CustomerNames(env, row)
 						want = append(want, place{names.ExternalID, amount})
@@ -437,13 +513,13 @@ func requireRanked(t require.TestingT, m *billing.Machine, env uint32, rows []ui
 			for _, from := range []int{0, 1, 1000} {
 				for _, limit := range []int{1, 2, 1000} {
 					list, others := m.RankCustomers(&billing.Ranking{
-						Env: env, Currency: currency, Recurring: recurring, From: from, Limit: limit,
+						Env: env, Currency: currency, By: by, From: from, Limit: limit,
 					})
 					some := want[min(from, len(want)):]
 					some = some[:min(limit, len(some))]
 					require.Len(t, list, len(some))
 					for i, w := range some {
-						require.Equal(t, w.name, list[i].ExternalID, "%s %v", currency, recurring)
+						require.Equal(t, w.name, list[i].ExternalID, "%s %v", currency, by)
 					}
 					require.Equal(t, max(0, len(want)-from-limit), others)
 				}
@@ -458,10 +534,10 @@ func TestCustomersAreRankedBesideCatalogsThatChange(t *testing.T) {
 	enginetest.NewCustomer(l, "first", "llm-team")
 	enginetest.NewCustomer(l, "later", "")
 	v, _ := m.Customer(enginetest.Sandbox, "first")
-	for _, recurring := range []bool{false, true} {
-		subscribed := fmt.Sprint("subscribed ", recurring)
+	for _, by := range []billing.RankedBy{billing.RankedByOwed, billing.RankedByRecurring} {
+		subscribed := fmt.Sprint("subscribed ", by)
 		q := billing.Ranking{
-			Env: enginetest.Sandbox, Currency: "USD", Recurring: recurring, Limit: 10,
+			Env: enginetest.Sandbox, Currency: "USD", By: by, Limit: 10,
 			Like: func(c *billing.CustomerView) bool {
 				if c.Row != v.Row {
 					return true
@@ -653,7 +729,7 @@ func BenchmarkRankCustomers(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			m, _ := sized(b, n)
 			q := billing.Ranking{
-				Env: enginetest.Sandbox, Currency: "USD", Recurring: true, Limit: 50,
+				Env: enginetest.Sandbox, Currency: "USD", By: billing.RankedByRecurring, Limit: 50,
 			}
 			b.ReportAllocs()
 			for b.Loop() {
@@ -709,6 +785,25 @@ func BenchmarkUsageByCustomer(b *testing.B) {
 				list, others, err := m.UsageByCustomer(eachCustomer(n), &q, 20)
 				require.NoError(b, err)
 				require.Equal(b, n, len(list)+others)
+			}
+			used = processorTime(b) - used
+			b.ReportMetric(float64(used.Nanoseconds())/float64(b.N)/1e6, "cpu-ms/ranking")
+		})
+	}
+}
+
+// BenchmarkUsageByPrice is the same by what the usage adds to bills.
+func BenchmarkUsageByPrice(b *testing.B) {
+	for _, n := range sizes {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			m, _ := sized(b, n)
+			q := billing.PriceQuery{Currency: "USD", Max: 20, UsageQuery: billing.UsageQuery{
+				Env: enginetest.Sandbox, To: enginetest.Epoch,
+			}}
+			used := processorTime(b)
+			for b.Loop() {
+				_, _, err := m.UsageByPrice(eachCustomer(n), &q)
+				require.NoError(b, err)
 			}
 			used = processorTime(b) - used
 			b.ReportMetric(float64(used.Nanoseconds())/float64(b.N)/1e6, "cpu-ms/ranking")

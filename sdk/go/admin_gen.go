@@ -32,6 +32,9 @@ type CustomerUsage struct {
 	CustomerReferenceID string      `json:"customerReferenceId"`
 	Events              int         `json:"events"`
 	UsageUnits          json.Number `json:"usageUnits"`
+	// Currency and Price are set in a ranking by price: what the usage adds to bills.
+	Currency string      `json:"currency,omitzero"`
+	Price    json.Number `json:"price,omitzero"`
 }
 
 // Difference is a stored invoice or pool, or a customer's stored credit, that differs from the journal's.
@@ -129,6 +132,8 @@ type StandingAmount struct {
 	// Owed is the sum of the unpaid invoices, PastDue that of those which are past due.
 	Owed    json.Number `json:"owed"`
 	PastDue json.Number `json:"pastDue"`
+	// PastDueSince is when the oldest of those fell due.
+	PastDueSince time.Time `json:"pastDueSince,omitzero"`
 }
 
 // StandingPlan is the plan of a subscription that has not ended.

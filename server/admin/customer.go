@@ -24,8 +24,15 @@ const (
 // The orders of customers other than the newest first.
 const (
 	sortOwed      = "owed"
+	sortPastDue   = "pastDue"
 	sortRecurring = "monthlyRecurring"
 )
+
+// orders are those that the orders of customers rank by.
+var orders = map[string]billing.RankedBy{
+	sortOwed: billing.RankedByOwed, sortPastDue: billing.RankedByPastDue,
+	sortRecurring: billing.RankedByRecurring,
+}
 
 func (a *customers) customerRoutes() []server.Route {
 	return []server.Route{
@@ -37,7 +44,7 @@ func (a *customers) customerRoutes() []server.Route {
 			"The environment's customers, newest first, archived ones too, with their plans and what they owe", a.listCustomers,
 			server.Asks(server.InQuery("find", text(1, maxID),
 				"only those whose id, name or e-mail has this text"),
-				server.InQuery("sort", server.EnumSchema(sortOwed, sortRecurring),
+				server.InQuery("sort", server.EnumSchema(sortOwed, sortPastDue, sortRecurring),
 					"those with the largest amount first, of the first 10,000; without an amount they are left out"),
 				server.InQuery("currency", text(3, 3),
 					"of what is sorted by; absent: the plans' with most subscriptions"),
@@ -57,8 +64,9 @@ func (a *customers) listCustomers(x *server.Exchange) *server.Fault {
 	}
 	limit, cursor := pageOf(x, &w, defaultCustomers, maximum)
 	find, currency := w.query(x, "find", maxID), w.query(x, "currency", 3)
-	w.when(sort != "" && sort != sortOwed && sort != sortRecurring, "sort", server.FieldNotAllowed,
-		"must be "+sortOwed+" or "+sortRecurring)
+	by, ranked := orders[sort]
+	w.when(sort != "" && !ranked, "sort", server.FieldNotAllowed,
+		"must be "+sortOwed+", "+sortPastDue+" or "+sortRecurring)
 	w.when(sort != "" && cursor >= rankedCustomers, "cursor", server.FieldFormat,
 		"must be nextCursor of the page before")
 	if fault := w.fault(); fault != nil {
@@ -80,7 +88,7 @@ func (a *customers) listCustomers(x *server.Exchange) *server.Fault {
 			page.list, page.next = list, uint64(next)
 		} else {
 			page = a.ranked(&billing.Ranking{
-				Env: env, Currency: currency, Recurring: sort == sortRecurring, From: int(cursor), Limit: limit,
+				Env: env, Currency: currency, By: by, From: int(cursor), Limit: limit,
 			}, like)
 		}
 		return x.Object(200, func(data *server.JSON) {

@@ -68,6 +68,8 @@ func TestCustomersAreListed(t *testing.T) {
 		require.Equal(t, []string{"sandbox-2"}, list)
 		require.Empty(t, next)
 	}
+	late, _ := names("sort=pastDue")
+	require.Empty(t, late, "all is due, nothing past due")
 	found, next := names("sort=owed&find=box-2")
 	require.Equal(t, []string{"sandbox-2"}, found)
 	require.Empty(t, next)

@@ -35,8 +35,11 @@ func (a *API) platformRoutes() []server.Route {
 			a.invoices.showUsage, server.Asks(billingview.UsageParams()...),
 			answers(server.RefTo("UsageTotals"))),
 		row("GET", environment+"/usage/customers", "usageByCustomer",
-			"The customers who used most: of a feature by units, of all features by events",
+			"The customers who used most: of a feature by units, of all features by events, or by price",
 			a.invoices.usageByCustomer, server.Asks(append(billingview.UsageParams()[1:],
+				server.InQuery("sort", server.EnumSchema(sortPrice), "what the usage adds to bills"),
+				server.InQuery("currency", text(3, 3), "of the price; the one with most subscriptions "+
+					"when absent"),
 				server.InQuery("limit", server.IntSchema(1, maxUsageCustomers), "20 when absent"))...),
 			answers(server.Object(server.Must("from", server.TimeSchema),
 				server.Must("to", server.TimeSchema),

@@ -40,6 +40,10 @@ func writeCustomerUsage(data *server.JSON, v *billing.CustomerUsage) {
 	data.Text("customerReferenceId", v.Customer)
 	data.Int("events", v.Events)
 	data.Decimal("usageUnits", v.Units)
+	data.TextIf("currency", v.Currency)
+	if v.HasPrice {
+		data.Decimal("price", v.Price)
+	}
 	data.Close('}')
 }
 
@@ -167,6 +171,7 @@ func writeStandingAmount(data *server.JSON, v *billing.StandingAmount) {
 	data.Decimal("monthlyRecurring", v.MonthlyRecurring)
 	data.Decimal("owed", v.Owed)
 	data.Decimal("pastDue", v.PastDue)
+	data.Time("pastDueSince", v.PastDueSince)
 	data.Close('}')
 }
 

@@ -92,8 +92,27 @@ func ranked[T any](
 	})
 }
 
+// sortPrice ranks customers by what their usage adds to bills.
+const sortPrice = "price"
+
 // usageByCustomer is GET …/usage/customers: who used most.
 func (a *invoices) usageByCustomer(x *server.Exchange) *server.Fault {
+	args := x.Ctx.QueryArgs()
+	sort, currency := string(args.Peek("sort")), string(args.Peek("currency"))
+	switch sort {
+	case "":
+	case sortPrice:
+		return ranked(a, x, writeCustomerUsage,
+			func(q *billing.UsageQuery, limit int) ([]billing.CustomerUsage, int, error) {
+				p := billing.PriceQuery{UsageQuery: *q, Currency: currency, Max: limit}
+				if all := a.machine.Currencies(q.Env); currency == "" && len(all) > 0 {
+					p.Currency = all[0]
+				}
+				return a.machine.UsageByPrice(a.counts, &p)
+			})
+	default:
+		return form.NotAllowed(sortPrice).Fault("sort")
+	}
 	return ranked(a, x, writeCustomerUsage,
 		func(q *billing.UsageQuery, limit int) ([]billing.CustomerUsage, int, error) {
 			return a.machine.UsageByCustomer(a.counts, q, limit)

@@ -47,6 +47,15 @@ func TestUsageTotals(t *testing.T) {
 		"customerReferenceId": "ada", "events": 1.0, "usageUnits": 3.0,
 	}}, d["customers"])
 	require.EqualValues(t, 0, d["others"])
+	for _, query := range []string{"", "&currency=USD", "&feature=tokens"} {
+		d = n.call("GET", sandbox+"usage/customers?sort=price"+query, "").is(200, "").data()
+		require.Equal(t, []any{map[string]any{
+			"customerReferenceId": "ada", "events": 1.0, "usageUnits": 3.0, "currency": "USD", "price": 0.000009,
+		}}, d["customers"])
+	}
+	d = n.call("GET", sandbox+"usage/customers?sort=price&currency=EUR", "").is(200, "").data()
+	require.Empty(t, d["customers"])
+	n.call("GET", sandbox+"usage/customers?sort=name", "").is(400, "validation_failed")
 	d = n.call("GET", sandbox+"checks/denied", "").is(200, "").data()
 	require.Equal(t, []any{map[string]any{
 		"customerReferenceId": "ada", "reason": "feature_unknown", "checks": 2.0,

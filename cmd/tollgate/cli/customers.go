@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -37,6 +38,8 @@ type customersChange struct {
 type customersUsage struct {
 	environmentOutput `embed:""`
 	Feature           string `query:"feature,omitempty" placeholder:"KEY" help:"By the units of this feature; by events of all when absent."`
+	Sort              string `query:"sort,omitempty" enum:",price" default:"" help:"price: by what the usage adds to bills, instead."`
+	Currency          string `query:"currency,omitempty" placeholder:"CODE" help:"The currency of the price. Default: the one with most subscriptions."`
 	By                string `query:"by" default:"day" enum:"hour,day,month" help:"A range has whole ones of these: hour, day or month."`
 	From              string `query:"from,omitempty" placeholder:"TIME" help:"Earliest instant, RFC 3339."`
 	To                string `query:"to,omitempty" placeholder:"TIME" help:"Instants before this, RFC 3339."`
@@ -63,9 +66,18 @@ type rankedUsage struct {
 }
 
 func (r *rankedUsage) print(out io.Writer) error {
-	t := NewTable(out, "CUSTOMER", "EVENTS", "UNITS")
+	columns := []string{"CUSTOMER", "EVENTS", "UNITS"}
+	priced := slices.ContainsFunc(r.Customers, func(c api.CustomerUsage) bool { return c.Price != "" })
+	if priced {
+		columns = append(columns, "PRICE")
+	}
+	t := NewTable(out, columns...)
 	for _, c := range r.Customers {
-		t.Row(c.CustomerReferenceID, strconv.Itoa(c.Events), quantity(c.UsageUnits))
+		row := []string{c.CustomerReferenceID, strconv.Itoa(c.Events), quantity(c.UsageUnits)}
+		if priced {
+			row = append(row, quantity(c.Price)+" "+c.Currency)
+		}
+		t.Row(row...)
 	}
 	return r.end(out, t)
 }
@@ -93,7 +105,7 @@ func (d *denials) print(out io.Writer) error {
 
 type customersListCommand struct {
 	environmentOutput `embed:""`
-	Sort              string `enum:",owed,monthlyRecurring" default:"" help:"owed or monthlyRecurring: those with the largest amount first, without those who have none. Default: the newest first."`
+	Sort              string `enum:",owed,pastDue,monthlyRecurring" default:"" help:"owed, pastDue or monthlyRecurring: those with the largest amount first, without those who have none. Default: the newest first."`
 	Currency          string `placeholder:"CODE" help:"The currency of what is sorted by. Default: the one with most subscriptions."`
 	Limit             int    `default:"100" help:"List this many at most."`
 }
@@ -179,14 +191,23 @@ func (c *listedCustomer) plans() string {
 	return either(strings.Join(all, ", "), "–")
 }
 
-func (c *listedCustomer) owed() string {
+// sum is one of the amounts in each currency that has it.
+func (c *listedCustomer) sum(of func(*api.StandingAmount) json.Number) string {
 	var all []string
-	for _, a := range c.Amounts {
-		if a.Owed != "0" {
-			all = append(all, quantity(a.Owed)+" "+a.Currency)
+	for i := range c.Amounts {
+		if amount := of(&c.Amounts[i]); amount != "0" {
+			all = append(all, quantity(amount)+" "+c.Amounts[i].Currency)
 		}
 	}
 	return either(strings.Join(all, ", "), "–")
+}
+
+func (c *listedCustomer) owed() string {
+	return c.sum(func(a *api.StandingAmount) json.Number { return a.Owed })
+}
+
+func (c *listedCustomer) pastDue() string {
+	return c.sum(func(a *api.StandingAmount) json.Number { return a.PastDue })
 }
 
 // customersPage is how many customers are asked for at a time.
@@ -195,7 +216,7 @@ const customersPage = 1000
 // Run lists customers, page by page.
 func (c *customersListCommand) Run(ctx context.Context, out io.Writer) error {
 	var rows []listedCustomer
-	list, cursor := []json.RawMessage{}, ""
+	list, cursor, omitted := []json.RawMessage{}, "", 0
 	for len(list) < c.Limit {
 		query := url.Values{"limit": {strconv.Itoa(min(customersPage, c.Limit-len(list)))}}
 		for name, value := range map[string]string{
@@ -208,11 +229,12 @@ func (c *customersListCommand) Run(ctx context.Context, out io.Writer) error {
 		var page struct {
 			Customers []json.RawMessage `json:"customers"`
 			Next      string            `json:"nextCursor"`
+			Omitted   int               `json:"omitted"`
 		}
 		if _, err := c.read(ctx, c.path()+"/customers?"+query.Encode(), &page); err != nil {
 			return err
 		}
-		list = append(list, page.Customers...)
+		list, omitted = append(list, page.Customers...), page.Omitted
 		if cursor = page.Next; cursor == "" {
 			break
 		}
@@ -228,16 +250,23 @@ func (c *customersListCommand) Run(ctx context.Context, out io.Writer) error {
 		if len(rows) == 0 {
 			return Say(out, "No customers in the %s environment of %s.", c.Environment, c.Account)
 		}
-		t := NewTable(out, "CUSTOMER", "NAME", "E-MAIL", "CREATED", "STATE", "PLANS", "OWED")
+		t := NewTable(out, "CUSTOMER", "NAME", "E-MAIL", "CREATED", "STATE", "PLANS", "OWED",
+			"PAST DUE")
 		for i := range rows {
 			r := &rows[i]
 			t.Row(r.ExternalClientCustomerID, strings.TrimSpace(r.FirstName+" "+r.LastName), r.Email,
-				moment(r.CreatedAt), customerState(&r.Customer), r.plans(), r.owed())
+				moment(r.CreatedAt), customerState(&r.Customer), r.plans(), r.owed(),
+				r.pastDue())
 		}
-		if err := t.End(); err != nil || cursor == "" {
-			return err
+		err := t.End()
+		if err == nil && cursor != "" {
+			err = Say(out, "There are more: raise --limit.")
 		}
-		return Say(out, "There are more: raise --limit.")
+		if err == nil && omitted > 0 {
+			err = Say(out, "A sorted list has no more than %d: %d customers are left out.",
+				len(rows), omitted)
+		}
+		return err
 	})
 }
 
