@@ -56,7 +56,8 @@ func (c *RecordUsage) Apply(t *turn) engine.Outcome {
 	if c.Bindings != 0 && c.Bindings != e.Bindings() {
 		return engine.OutcomeKeyRebound
 	}
-	budgeted := t.Customers.Read(customer).Budgeted || len(c.Budget) > 0 || c.KeyBudget != 0
+	row := t.Customers.Read(customer)
+	budgeted := row.Budgeted || len(c.Budget) > 0 || c.KeyBudget != 0
 	if budgeted && !t.ExpireHolds(e, now) {
 		return engine.OutcomeDeferred
 	}
@@ -73,7 +74,7 @@ func (c *RecordUsage) Apply(t *turn) engine.Outcome {
 	}
 	var u usage // field by field: no copy waits for its parts
 	u.customer, u.feature, u.place, u.recordedAt = customer, at.number, at.Place, now
-	if t.Customers.Read(customer).Held {
+	if row.Held {
 		u.held, u.kept = t.heldBeside(customer, at.Place, now)
 	}
 	if outcome = u.price(c, catalog.Feature(at.number)); outcome != engine.OutcomeDone {
@@ -210,10 +211,10 @@ type usage struct {
 	recordedAt        int64
 	hasCost           bool
 	cost              decimal.Decimal
-	// counted is the counter's new value; ahead reports whether the event belongs to the next
-	// period.
-	counted book.Counter
-	ahead   bool
+	// before is the counter's value, counted its new one; ahead reports whether the event belongs to
+	// the next period.
+	before, counted book.Counter
+	ahead           bool
 	// span is where the event counts; late is the projection that counted it, if that span is closed.
 	span    uint32
 	late    *lifecycle.Projection
@@ -283,7 +284,8 @@ func (u *usage) count(t *turn, c *RecordUsage) engine.Outcome {
 	if c.OccurredAt < spanStart && b.FirstSpan != 0 {
 		return u.countLate(t, c)
 	}
-	u.counted, u.span = k.Counters.Read(u.place.Counter), span
+	u.before, u.span = k.Counters.Read(u.place.Counter), span
+	u.counted = u.before
 	u.ahead = c.OccurredAt >= b.PeriodEnd
 	sum := &u.counted.Used
 	if u.ahead {
@@ -368,10 +370,6 @@ func (t *turn) record(c *RecordUsage, u *usage) {
 	case u.place.Feature != nil:
 		k := t.Keeper.S
 		watched := u.outcome == engine.OutcomeLimitReached || u.place.Feature.Watched
-		var before decimal.Decimal
-		if watched {
-			before = k.Counters.Reading(u.place.Counter, u.place.Feature)
-		}
 		lock := k.Stripe(u.customer)
 		lock.Lock()
 		k.Counters.Write(u.place.Counter, &u.counted)
@@ -388,7 +386,8 @@ func (t *turn) record(c *RecordUsage, u *usage) {
 		high, low = u.counted.Next.Bits()
 		t.Fold(uint64(u.place.Counter)<<32 ^ uint64(high) ^ low)
 		if watched {
-			t.EmitReached(u.place, before, u.counted.Reading(u.place.Feature), u.recordedAt)
+			f := u.place.Feature
+			t.EmitReached(u.place, u.before.Reading(f), u.counted.Reading(f), u.recordedAt)
 		}
 		if u.place.Feature.Interim {
 			t.Above(u.place.Subscription)

@@ -134,6 +134,10 @@ func (s *state) prefetch(usages []RecordUsage) {
 	prefetch.Lines(keys[:len(usages)])
 	s.Prefetch(names[:len(usages)])
 	for i := range usages {
-		usages[i].row = usages[i].customerRow(s)
+		if c := &usages[i]; c.CustomerID != ([16]byte{}) {
+			c.row = s.CustomerIn(c.Env, &c.CustomerID)
+		} else {
+			c.row = s.CustomerUnder(names[i], c.Env, c.Customer)
+		}
 	}
 }

@@ -118,7 +118,7 @@ func (s *Book) HoldNamed(
 		return row, lock
 	}
 	lock.RUnlock()
-	if row = s.customerUnder(hash, env, external); row == 0 {
+	if row = s.CustomerUnder(hash, env, external); row == 0 {
 		return 0, nil // what was found has 32 bits of the hash alone
 	}
 	lock = &s.Stripe(row).RWMutex
@@ -215,11 +215,11 @@ func (s *Book) longID(c *CustomerRow) string {
 // CustomerNamed finds a customer by the caller's identifier; 0 if there is none. It takes no lock:
 // what it compares never changes.
 func (s *Book) CustomerNamed(env uint32, external []byte) uint32 {
-	return s.customerUnder(s.ExternalHash(env, external), env, external)
+	return s.CustomerUnder(s.ExternalHash(env, external), env, external)
 }
 
-// customerUnder is CustomerNamed with a known hash of the identifier.
-func (s *Book) customerUnder(hash uint64, env uint32, external []byte) uint32 {
+// CustomerUnder is CustomerNamed with a known hash of the identifier.
+func (s *Book) CustomerUnder(hash uint64, env uint32, external []byte) uint32 {
 	return s.CustomerByExternal.Find(hash, func(row uint32) bool {
 		return s.isNamed(row, env, external)
 	})
