@@ -24,20 +24,6 @@ const (
 // ErrSnapshot means that bytes are not a complete snapshot of this format.
 var ErrSnapshot = errors.New("page: malformed snapshot")
 
-// appendFrame appends the encodings of rows, the first of which is first, counted from 0.
-func (t *Table[T]) appendFrame(dst []byte, first uint32, rows []T) []byte {
-	dst = binary.LittleEndian.AppendUint16(dst, t.id)
-	dst = binary.LittleEndian.AppendUint32(dst, first)
-	dst = binary.LittleEndian.AppendUint16(dst, uint16(len(rows)))
-	dst = append(dst, 0, 0, 0, 0)
-	begin := len(dst)
-	for i := range rows {
-		dst = t.codec.Append(dst, &rows[i])
-	}
-	binary.LittleEndian.PutUint32(dst[begin-4:], uint32(len(dst)-begin))
-	return dst
-}
-
 // Restore replaces the rows of all tables by those of a Snapshot, under the same row numbers; a
 // table that the snapshot does not know becomes empty. It reads the snapshot's bytes and no more.
 // Neither the writer nor readers nor a snapshot may run concurrently. After an error the content of
@@ -145,39 +131,6 @@ type restoredChunk[T any] struct {
 	seen []uint64 // a bit per row
 }
 
-func (t *Table[T]) restoreBegin(rows uint32) {
-	t.rows.Store(0)
-	t.chunks.Store(new([]chunk[T]))
-	t.restoring = &restore[T]{rows: rows, chunks: map[uint32]*restoredChunk[T]{}}
-}
-
-func (t *Table[T]) restoreFrame(first, count uint32, src []byte) error {
-	re := t.restoring
-	if uint64(first)+uint64(count) > uint64(re.rows) {
-		return fmt.Errorf("%w: table %d has no row %d", ErrSnapshot, t.id, first+count)
-	}
-	var err error
-	var c *restoredChunk[T]
-	for i := first; i < first+count; i++ {
-		if c == nil || i&t.chunkMask == 0 {
-			c = t.restoreChunk(i >> t.chunkShift)
-		}
-		word, bit := &c.seen[i&t.chunkMask/64], uint64(1)<<(i%64)
-		if *word&bit != 0 {
-			return fmt.Errorf("%w: row %d of table %d twice", ErrSnapshot, i+1, t.id)
-		}
-		*word |= bit
-		if src, err = t.codec.read(i+1, src, &c.rows[i&t.chunkMask]); err != nil {
-			return fmt.Errorf("%w: row %d of table %d: %w", ErrSnapshot, i+1, t.id, err)
-		}
-	}
-	if len(src) > 0 {
-		return fmt.Errorf("%w: %d bytes too many in table %d", ErrSnapshot, len(src), t.id)
-	}
-	re.done += count
-	return nil
-}
-
 // Restored returns a record that a Restore which runs has read already, for codecs of records that
 // belong to it.
 func (t *Table[T]) Restored(row uint32) (rec *T, ok bool) {
@@ -190,31 +143,6 @@ func (t *Table[T]) Restored(row uint32) (rec *T, ok bool) {
 		return nil, false
 	}
 	return &c.rows[i&t.chunkMask], true
-}
-
-func (t *Table[T]) restoreChunk(n uint32) *restoredChunk[T] {
-	c := t.restoring.chunks[n]
-	if c == nil {
-		c = &restoredChunk[T]{chunk: t.newChunk(int(n)), seen: make([]uint64, t.chunkMask/64+1)}
-		t.restoring.chunks[n] = c
-	}
-	return c
-}
-
-func (t *Table[T]) restoreEnd() error {
-	re := t.restoring
-	t.restoring = nil
-	if re.done != re.rows {
-		return fmt.Errorf("%w: table %d has %d of %d rows", ErrSnapshot, t.id, re.done, re.rows)
-	}
-	// Every row was there once, so every chunk is there.
-	chunks := make([]chunk[T], len(re.chunks))
-	for n, c := range re.chunks { // any order: each chunk has its place
-		chunks[n] = c.chunk
-	}
-	t.chunks.Store(&chunks)
-	t.rows.Store(re.rows)
-	return nil
 }
 
 // blockReader reads blocks and checks them.

@@ -95,7 +95,7 @@ func TestAWriterThatIsFarAheadWaitsForTheDisk(t *testing.T) {
 	<-changed
 	require.NoError(t, <-written)
 	require.Equal(t, want, restored(t, disk.Bytes()).contents())
-	require.Nil(t, f.accounts.free, "the copies are given back")
+	require.Nil(t, f.accounts.kept.(*kept[account]).free, "the copies are given back")
 }
 
 func TestADiskThatStandsStillHoldsUpNobodyWhoChangesAQuarter(t *testing.T) {

@@ -26,7 +26,7 @@ type Store struct {
 	scratch   []byte
 }
 
-// tabular is a Table of any record.
+// tabular is a Table of any record, as snapshots see it.
 type tabular interface {
 	number() uint16
 	Len() uint32

@@ -8,11 +8,8 @@ import (
 	"iter"
 	"math"
 	"math/bits"
-	"sync"
 	"sync/atomic"
 	"unsafe"
-
-	"tollgate/engine/prefetch"
 )
 
 const (
@@ -57,9 +54,11 @@ func (c *Codec[T]) read(row uint32, src []byte, r *T) (rest []byte, err error) {
 // Table holds records of one type in rows 1 to Len. One goroutine writes (Append, Write), any
 // goroutine reads; the owner's own lock guards the content of records.
 type Table[T any] struct {
+	_ [0]func() // not compared, which would be another function for each T
+
 	store *Store
 	id    uint16
-	codec Codec[T]
+	kept  keeper
 
 	pageShift  uint // log2 of the rows of a page
 	chunkShift uint // log2 of the rows of a chunk
@@ -68,15 +67,13 @@ type Table[T any] struct {
 	rows   atomic.Uint32
 	chunks atomic.Pointer[[]chunk[T]]
 
-	// fixed is Len at the last Begin. The writer sets it, and only while no snapshot runs.
-	fixed uint32
-	// scratch is the persister's copy of the page that it takes.
-	scratch []T
-
-	freeLock sync.Mutex
-	free     []*pageCopy[T]
-
 	restoring *restore[T]
+}
+
+// keeper makes the chunks of a Table, and hands its pages over to a snapshot.
+type keeper interface {
+	grow(i uint32)
+	handOver(sn *Snapshot, p uint32)
 }
 
 // chunk is one allocation of rows, which never moves. taken holds, per page, the number of the
@@ -94,7 +91,7 @@ func NewTable[T any](s *Store, id uint16, c Codec[T]) *Table[T] {
 	if size == 0 || size > chunkBytes {
 		panic(fmt.Sprintf("page: record of table %d has %d bytes", id, size))
 	}
-	t := &Table[T]{store: s, id: id, codec: c}
+	t := &Table[T]{store: s, id: id}
 	t.pageShift = uint(bits.Len64(uint64(max(1, maxPageBytes/size))) - 1)
 	if c.Rows > 0 {
 		t.pageShift = min(t.pageShift, uint(bits.Len(c.Rows)-1))
@@ -102,7 +99,9 @@ func NewTable[T any](s *Store, id uint16, c Codec[T]) *Table[T] {
 	t.chunkShift = uint(bits.Len64(uint64(chunkBytes/size)) - 1)
 	t.chunkMask = 1<<t.chunkShift - 1
 	t.chunks.Store(new([]chunk[T]))
-	s.add(t)
+	k := &kept[T]{Table: t, codec: c}
+	t.kept = k
+	s.add(k)
 	return t
 }
 
@@ -140,34 +139,10 @@ func (t *Table[T]) Append() (row uint32, rec *T) {
 
 // reach returns the record with the number i, counted from 0, after making its chunk.
 func (t *Table[T]) reach(i uint32) *T {
-	chunks := *t.chunks.Load()
-	for uint32(len(chunks)) <= i>>t.chunkShift {
-		// Appending in place is safe while others read: they hold a header with the old length.
-		chunks = append(chunks, t.newChunk(len(chunks)))
-		grown := chunks
-		t.chunks.Store(&grown)
+	if uint32(len(*t.chunks.Load())) <= i>>t.chunkShift {
+		t.kept.grow(i)
 	}
-	return &chunks[i>>t.chunkShift].rows[i&t.chunkMask]
-}
-
-// newChunk makes the chunk behind others. Where there are some, its rows will soon be written.
-func (t *Table[T]) newChunk(before int) chunk[T] {
-	c := chunk[T]{
-		rows:  make([]T, 1<<t.chunkShift),
-		taken: make([]atomic.Uint32, 1<<(t.chunkShift-t.pageShift)),
-	}
-	if before > 0 {
-		populate(c.rows)
-	}
-	return c
-}
-
-// populate asks for the memory of rows that are to be written, all at once.
-func populate[T any](rows []T) {
-	first := (*byte)(unsafe.Pointer(unsafe.SliceData(rows)))
-	if b := unsafe.Slice(first, len(rows)*int(unsafe.Sizeof(rows[0]))); !prefetch.Resident(b) {
-		prefetch.Populate(b)
-	}
+	return &(*t.chunks.Load())[i>>t.chunkShift].rows[i&t.chunkMask]
 }
 
 // Read returns the record of a row, which must be between 1 and Len; other rows panic. Any
@@ -184,148 +159,8 @@ func (t *Table[T]) Write(row uint32) *T {
 	c := &(*t.chunks.Load())[i>>t.chunkShift]
 	if sn := t.store.running.Load(); sn != nil {
 		if c.taken[i&t.chunkMask>>t.pageShift].Load() != sn.epoch {
-			t.handOver(sn, i>>t.pageShift)
+			t.kept.handOver(sn, i>>t.pageShift)
 		}
 	}
 	return &c.rows[i&t.chunkMask]
-}
-
-// pages is the number of pages that the running snapshot has of this table.
-func (t *Table[T]) pages() uint32 {
-	return uint32((uint64(t.fixed) + 1<<t.pageShift - 1) >> t.pageShift)
-}
-
-// span returns the chunk of a page, the page's first row counted from 0, and its rows that were
-// there at Begin.
-func (t *Table[T]) span(p uint32) (c *chunk[T], first uint32, rows []T) {
-	first = p << t.pageShift
-	count := min(t.fixed-first, 1<<t.pageShift)
-	c = &(*t.chunks.Load())[first>>t.chunkShift]
-	at := first & t.chunkMask
-	return c, first, c.rows[at : at+count]
-}
-
-// pageCopy is a page as it was at Begin, on its way from the writer to the persister.
-type pageCopy[T any] struct {
-	table *Table[T]
-	first uint32
-	rows  []T
-	frame []byte // instead of rows, where a part of them lies elsewhere
-	next  copied // in the queue
-}
-
-func (cp *pageCopy[T]) following() *copied { return &cp.next }
-
-// handOver gives page p to the snapshot, unless the persister was faster. It waits only when the
-// queue of the persister is full.
-func (t *Table[T]) handOver(sn *Snapshot, p uint32) {
-	if p >= t.pages() {
-		return // all of the page's rows are newer than the snapshot
-	}
-	c, first, rows := t.span(p)
-	taken := &c.taken[p&(1<<(t.chunkShift-t.pageShift)-1)]
-	lock := sn.stripe(t.id, p)
-	lock.Lock()
-	if taken.Load() == sn.epoch {
-		lock.Unlock()
-		return
-	}
-	cp := t.blank()
-	cp.first, cp.rows, cp.frame = first, cp.rows[:0], cp.frame[:0]
-	if t.apart(rows) {
-		cp.frame = t.appendFrame(cp.frame, first, rows)
-	} else {
-		cp.rows = append(cp.rows, rows...)
-	}
-	taken.Store(sn.epoch)
-	lock.Unlock()
-	sn.handed.put(cp) // outside the lock: the persister may need that lock before it removes a copy
-}
-
-// take appends page p to dst for the persister, unless the writer has handed it over.
-func (t *Table[T]) take(sn *Snapshot, p uint32, dst []byte) ([]byte, bool) {
-	c, first, rows := t.span(p)
-	taken := &c.taken[p&(1<<(t.chunkShift-t.pageShift)-1)]
-	if taken.Load() == sn.epoch {
-		return dst, false
-	}
-	lock := sn.stripe(t.id, p)
-	lock.Lock()
-	if taken.Load() == sn.epoch {
-		lock.Unlock()
-		return dst, false
-	}
-	if t.apart(rows) {
-		dst = t.appendFrame(dst, first, rows)
-		taken.Store(sn.epoch)
-		lock.Unlock()
-		return dst, true
-	}
-	t.scratch = append(t.scratch[:0], rows...)
-	taken.Store(sn.epoch)
-	lock.Unlock()
-	return t.appendFrame(dst, first, t.scratch), true
-}
-
-// apart reports whether a part of one of the rows lies elsewhere.
-func (t *Table[T]) apart(rows []T) bool {
-	if t.codec.Apart == nil {
-		return false
-	}
-	for i := range rows {
-		if t.codec.Apart(&rows[i]) {
-			return true
-		}
-	}
-	return false
-}
-
-// encode appends the copy to dst and returns the copy to its table.
-func (cp *pageCopy[T]) encode(dst []byte) []byte {
-	t := cp.table
-	if len(cp.frame) > 0 {
-		dst = append(dst, cp.frame...)
-	} else {
-		dst = t.appendFrame(dst, cp.first, cp.rows)
-	}
-	t.freeLock.Lock()
-	t.free = append(t.free, cp)
-	t.freeLock.Unlock()
-	return dst
-}
-
-// blank returns an unused page copy.
-func (t *Table[T]) blank() *pageCopy[T] {
-	t.freeLock.Lock()
-	defer t.freeLock.Unlock()
-	if n := len(t.free); n > 0 {
-		cp := t.free[n-1]
-		t.free = t.free[:n-1]
-		return cp
-	}
-	return &pageCopy[T]{table: t, rows: make([]T, 0, 1<<t.pageShift)}
-}
-
-func (t *Table[T]) number() uint16   { return t.id }
-func (t *Table[T]) fix()             { t.fixed = t.rows.Load() }
-func (t *Table[T]) fixedLen() uint32 { return t.fixed }
-
-// unfix lets go of the memory that the snapshot needed.
-func (t *Table[T]) unfix() {
-	t.freeLock.Lock()
-	t.free = nil
-	t.freeLock.Unlock()
-	t.scratch = nil
-}
-
-// appendSums appends the compared bytes of count rows from first on, counted from 0.
-func (t *Table[T]) appendSums(dst []byte, first, count uint32) []byte {
-	sum := t.codec.Sum
-	if sum == nil {
-		sum = t.codec.Append
-	}
-	for i := first; i < first+count; i++ {
-		dst = sum(dst, t.Read(i+1))
-	}
-	return dst
 }
