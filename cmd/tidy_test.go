@@ -5,6 +5,7 @@ package cmd_test
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"go/ast"
 	"go/token"
@@ -454,6 +455,14 @@ var (
 	sleeping       = regexp.MustCompile(`time\.Sle` + `ep\(`)
 	bothHalves     = regexp.MustCompile(`^(<{7}|>{7}) `)
 	thrownAway     = regexp.MustCompile(`^\s*_(, _)? = [\w.]+\.(Write|Sync|Close|Flush|Marshal)\w*\(`)
+
+	// One of these is in whatever they match. Few files have any, and are looked at by lines.
+	partOfThem = [][]byte{
+		[]byte("/wo" + "rk/"), []byte("/fa" + "rm/"), []byte("/ro" + "ot/"), []byte("/ho" + "me/"),
+		[]byte("TO" + "DO"), []byte("FIX" + "ME"), []byte("not yet imple" + "mented"),
+		[]byte(".Skip"), []byte("time.Sle" + "ep("),
+		[]byte("<<<<<<<"), []byte(">>>>>>>"), []byte("_ = "),
+	}
 )
 
 func TestNothingIsUnfinishedSkippedOrTiedToAMachine(t *testing.T) {
@@ -467,7 +476,8 @@ func TestNothingIsUnfinishedSkippedOrTiedToAMachine(t *testing.T) {
 		}
 	}
 	eachFile(t, func(path string, text []byte) {
-		if path == "cmd/tidy_test.go" || strings.HasSuffix(path, ".sum") {
+		if path == "cmd/tidy_test.go" || strings.HasSuffix(path, ".sum") ||
+			!slices.ContainsFunc(partOfThem, func(part []byte) bool { return bytes.Contains(text, part) }) {
 			return
 		}
 		lines := bufio.NewScanner(strings.NewReader(string(text)))
