@@ -281,10 +281,11 @@ func torn(raw []byte) bool {
 // cut takes off the last bytes of the last file, which are not a block.
 func (w *walk) cut(o *Options) error {
 	if !w.torn {
-		if err := setAside(w.dir, w.tear, o); err != nil {
+		kept, err := setAside(w.dir, w.tear, o)
+		if err != nil {
 			return err
 		}
-		reportLoss(w.dir, w.lost, len(w.tear), o)
+		reportLoss(w.dir, w.lost, len(w.tear), kept, o)
 	}
 	f, err := os.OpenFile(filepath.Join(w.dir, w.tearName), os.O_WRONLY, 0)
 	if err != nil {
@@ -300,7 +301,7 @@ func salvage(dir string, from uint64, o *Options) (held, error) {
 	if err != nil {
 		return held{}, err
 	}
-	into, raw := held{first: 1, next: 1}, 0
+	into, raw, kept := held{first: 1, next: 1}, 0, 0
 	w := &walk{dir: dir, from: from}
 	w.block = func(_ uint64, block []byte) error {
 		into.bytes += recordBytes(len(block))
@@ -308,8 +309,9 @@ func salvage(dir string, from uint64, o *Options) (held, error) {
 		return log.Write(into.next-1, frame(into.next-1, block))
 	}
 	w.bad = func(b []byte) error {
-		raw += len(b)
-		return setAside(dir, b, o)
+		n, err := setAside(dir, b, o)
+		raw, kept = raw+len(b), kept+n
+		return err
 	}
 	err = w.run()
 	if err == nil && w.tear != nil && !w.torn {
@@ -328,25 +330,27 @@ func salvage(dir string, from uint64, o *Options) (held, error) {
 		return held{}, err
 	}
 	if w.lost > 0 || raw > 0 {
-		reportLoss(dir, w.lost, raw, o)
+		reportLoss(dir, w.lost, raw, kept, o)
 	}
 	return into, replace(dir)
 }
 
-func reportLoss(dir string, lost uint64, raw int, o *Options) {
-	o.Log.Error("audit events are lost: damaged blocks of the spool were set aside",
-		"blocks", lost, "bytes", raw, "file", aside(dir))
+// reportLoss says how many bytes were damaged, and how many of them the file for damage has.
+func reportLoss(dir string, lost uint64, raw, kept int, o *Options) {
+	o.Log.Error("audit events are lost: blocks of the spool are damaged",
+		"blocks", lost, "bytes", raw, "kept_bytes", kept, "file", aside(dir))
 }
 
-// setAside appends bytes to the file for damage, up to the size of a spool.
-func setAside(dir string, raw []byte, o *Options) error {
+// setAside appends bytes to the file for damage. Of what makes it larger than a spool, it keeps
+// none; kept is how many bytes it has kept.
+func setAside(dir string, raw []byte, o *Options) (kept int, err error) {
 	f, err := os.OpenFile(aside(dir), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	info, err := f.Stat()
 	if err == nil && info.Size()+int64(len(raw)) <= max(o.Limit, segmentBytes) {
-		_, err = f.Write(raw)
+		kept, err = f.Write(raw)
 	}
-	return errors.Join(err, f.Sync(), f.Close())
+	return kept, errors.Join(err, f.Sync(), f.Close())
 }

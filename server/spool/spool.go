@@ -53,6 +53,9 @@ type Options struct {
 	Log *slog.Logger
 	// Segment is the size of a file; 0 is 1 MiB.
 	Segment int
+
+	// sync makes the files of a log durable, and the names of new ones; nil is syncFiles.
+	sync func(log *wal.Log, dir string) error
 }
 
 // Spool is a queue of blocks in a folder. Its methods may be called at the same time.
@@ -67,6 +70,7 @@ type Spool struct {
 	rewrite bool
 	closed  bool
 	synced  time.Time
+	later   *time.Timer // syncs what was appended since; nil where all is durable
 	// opens counts how often the files were opened; headed is that count at the last Head.
 	opens, headed uint64
 
@@ -80,6 +84,9 @@ type Spool struct {
 func Open(dir string, o Options) (*Spool, error) {
 	if o.Segment == 0 {
 		o.Segment = segmentBytes
+	}
+	if o.sync == nil {
+		o.sync = syncFiles
 	}
 	s := &Spool{dir: dir, opts: o}
 	if err := s.open(); err != nil {
@@ -167,18 +174,48 @@ func (s *Spool) Append(block []byte) error {
 			s.synced = now
 			return s.sync()
 		}
+		if s.later == nil {
+			s.later = time.AfterFunc(syncEvery, s.syncLater)
+		}
 		return nil
 	})
 }
 
-// sync makes everything that was appended durable, and the names of new files.
+// syncLater makes durable what was appended shortly after another block. It tries until it can.
+func (s *Spool) syncLater() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.later = nil; s.closed {
+		return
+	}
+	if err := s.do(s.sync); err != nil {
+		s.opts.Log.Error("the audit spool cannot be synced", "error", err)
+		s.later = time.AfterFunc(syncEvery, s.syncLater)
+	}
+}
+
+// sync makes everything that was appended durable.
 func (s *Spool) sync() error {
-	err := s.log.Sync()
+	err := s.opts.sync(s.log, s.dir)
 	if err == nil {
-		err = syncDir(s.dir)
+		s.stopLater()
 	}
 	s.rewrite = s.rewrite || err != nil
 	return err
+}
+
+func (s *Spool) stopLater() {
+	if s.later != nil {
+		s.later.Stop()
+		s.later = nil
+	}
+}
+
+func syncFiles(log *wal.Log, dir string) error {
+	if err := log.Sync(); err != nil {
+		return err
+	}
+	return syncDir(dir)
 }
 
 // Head appends the oldest block to dst.
@@ -259,6 +296,7 @@ func (s *Spool) Close() error {
 	defer s.mu.Unlock()
 	err := s.do(func() error { return errors.Join(s.sync(), s.log.Close()) })
 	s.closed = true
+	s.stopLater()
 	return err
 }
 

@@ -157,7 +157,7 @@ func TestSpoolSetsDamagedBlocksAside(t *testing.T) {
 	})
 	require.Equal(t, rest, f.drain())
 	require.Contains(t, string(f.damaged()), "Xne")
-	require.Contains(t, f.said.String(), "damaged blocks of the spool were set aside")
+	require.Contains(t, f.said.String(), "blocks of the spool are damaged")
 	require.Contains(t, f.said.String(), "blocks=1")
 
 	f.append("eight", "nine", "ten")
@@ -420,4 +420,21 @@ func (f *fixture) tearAppend() error {
 		return err
 	}
 	return f.log.Close()
+}
+
+// TestWhatIsNotKeptIsSaid: where the file for damage is full, damaged bytes are dropped, and the
+// report says so.
+func TestWhatIsNotKeptIsSaid(t *testing.T) {
+	f := openSpool(t, filepath.Join(t.TempDir(), "spool"), 0)
+	f.append("one", "two")
+	require.NoError(t, f.Close())
+	name, room := f.files()[0], make([]byte, segmentBytes-5)
+	require.NoError(t, os.WriteFile(aside(f.dir), room, 0o600))
+	spoil(t, name, func(data []byte) []byte { return append(data[:len(data)-1], 'X') })
+	f.Spool = nil
+	f.reopen()
+	require.Contains(t, f.said.String(), "blocks=1 bytes=16 kept_bytes=0")
+	require.Equal(t, room, f.damaged())
+	require.Equal(t, []string{"one"}, f.drain())
+	require.NoError(t, f.Close())
 }
