@@ -91,6 +91,7 @@ func (f *fsm) apply(l *raft.Log) {
 	out := &f.scratch
 	if own != nil {
 		out = &own.applied
+		out.Results = make([]engine.Result, 0, own.records)
 	}
 	start := time.Now()
 	err := f.run(l, out)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"slices"
 	"sort"
 
 	"tollgate/engine/journal"
@@ -86,9 +87,9 @@ func (ix *sideIndex) bytes() int64 {
 // recordBytes is about how long a usage event is in the journal.
 const recordBytes = 112
 
-// collect makes the entries of a segment's records from offset on, in the order of records, and the
-// marks, counted from there.
-func collect(data []byte, offset int, ix journal.Indexer) (
+// collect makes the entries of a segment's records from offset on, in the order of records and in
+// room, and the marks, counted from there.
+func collect(room []entry, data []byte, offset int, ix journal.Indexer) (
 	entries []entry, marks []uint32, err error,
 ) {
 	if len(data) == 0 {
@@ -96,7 +97,7 @@ func collect(data []byte, offset int, ix journal.Indexer) (
 	}
 	events := 0
 	var e entry
-	entries = make([]entry, 0, (len(data)-offset)/recordBytes+1)
+	entries = slices.Grow(room[:0], (len(data)-offset)/recordBytes+1)
 	add := func(owner uint32, at int64, ordinal uint32) {
 		e.owner, e.at, e.ordinal = owner, at, ordinal
 		entries = append(entries, e)
@@ -115,15 +116,24 @@ func collect(data []byte, offset int, ix journal.Indexer) (
 	return entries, marks, err
 }
 
+// entryBytes is about how long an entry is in a block.
+const entryBytes = 10
+
 // build makes the side index of a segment's bytes.
 func build(data []byte, ix journal.Indexer) (*sideIndex, error) {
-	entries, marks, err := collect(data, 0, ix)
+	room := sortingRooms.Get().(*sortingRoom)
+	defer sortingRooms.Put(room)
+	entries, marks, err := collect(room.entries, data, 0, ix)
 	if err != nil {
 		return nil, err
 	}
-	entries = order(entries)
+	room.entries = entries
+	entries = room.order(entries)
 	// The body is in memory, also when nothing is in it: all checks may be of unknown customers.
-	x := &sideIndex{count: uint64(len(entries)), marks: marks, body: []byte{}}
+	x := &sideIndex{
+		count: uint64(len(entries)), marks: marks, body: make([]byte, 0, entryBytes*len(entries)),
+		dir: make([]block, 0, (len(entries)+blockEntries-1)/blockEntries),
+	}
 	x.span = spanOf(entries)
 	for len(entries) > 0 {
 		n := min(blockEntries, len(entries))

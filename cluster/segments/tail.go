@@ -29,7 +29,7 @@ func (t *tailIndex) entries(tail []byte, owner uint32, ix journal.Indexer) ([]en
 		t.data, t.owners = nil, map[uint32]*tailOwner{}
 	}
 	if len(tail) > len(t.data) {
-		fresh, _, err := collect(tail, len(t.data), ix)
+		fresh, _, err := collect(nil, tail, len(t.data), ix)
 		if err != nil {
 			return nil, err
 		}
