@@ -12,8 +12,10 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/alecthomas/kong"
 	"golang.org/x/term"
@@ -389,6 +391,7 @@ func askSecret(ctx context.Context, in *bufio.Reader, what string) (string, erro
 	select {
 	case <-ctx.Done(): // reading goes on until the process ends
 		if state != nil {
+			awaitSilence(terminal, state, done)
 			err = term.Restore(terminal, state)
 		}
 		return "", errors.Join(ctx.Err(), err)
@@ -402,6 +405,25 @@ func askSecret(ctx context.Context, in *bufio.Reader, what string) (string, erro
 		return "", fmt.Errorf("%s: standard input has none", what)
 	}
 	return secret, nil
+}
+
+// awaitSilence waits until term.ReadPassword, which has just begun, has turned the echo of a terminal
+// off: what is restored before that does not last. It gives up after a second, as the echo may have
+// been off before.
+func awaitSilence(terminal int, before *term.State, done <-chan error) {
+	late := time.After(time.Second)
+	for {
+		if now, err := term.GetState(terminal); err != nil || !reflect.DeepEqual(now, before) {
+			return
+		}
+		select {
+		case <-done:
+			return
+		case <-late:
+			return
+		case <-time.After(time.Millisecond):
+		}
+	}
 }
 
 type contextRemoveCommand struct {

@@ -13,6 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// screens stay open. A prompt that was left restores its terminal when what it reads has ended, by
+// a number that a file opened later must not have.
+var screens []*os.File
+
 // terminal returns a terminal, what a person types on it, and a function that waits until a text is
 // written on it and returns all that was.
 func terminal(t *testing.T) (screen, keys *os.File, shows func(want string) string) {
@@ -25,7 +29,7 @@ func terminal(t *testing.T) (screen, keys *os.File, shows func(want string) stri
 	require.NoError(t, err)
 	screen, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
 	require.NoError(t, err)
-	t.Cleanup(func() { screen.Close() })
+	screens = append(screens, screen)
 	read, text := make(chan string, 100), ""
 	go func() {
 		defer close(read)
@@ -124,4 +128,9 @@ func TestAPromptShowsNoSecretAndCanBeLeft(t *testing.T) {
 		t.Fatal("the prompt goes on")
 	}
 	require.True(t, echoes(), "the shell shows what is typed again")
+	for range 5 { // left before it began to read
+		go ask()
+		require.Equal(t, context.Canceled.Error(), <-typed)
+		require.True(t, echoes())
+	}
 }
