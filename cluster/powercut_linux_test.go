@@ -161,15 +161,20 @@ func cutPower(role, folder string, after time.Duration) (acked uint64, err error
 	defer guard.Stop()
 	cut := make(chan error, 1)
 	var said, before atomic.Uint64
+	var dark atomic.Bool // from then on, what fails fails for lack of power
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
 		key, err := strconv.ParseUint(lines.Text(), 10, 64)
+		if err != nil && dark.Load() {
+			continue
+		}
 		if err != nil {
 			return 0, fmt.Errorf("the node said: %s", lines.Text())
 		}
 		if said.Swap(key) == 0 {
 			time.AfterFunc(after, func() {
 				before.Store(said.Load())
+				dark.Store(true)
 				cut <- errors.Join(shutDown(folder), cmd.Process.Kill())
 			})
 		}

@@ -388,6 +388,9 @@ func freezeVotes(folder string) error {
 	if err := unix.IoctlSetInt(int(f.Fd()), freeze, 0); err != nil {
 		return err
 	}
+	for len(hung) > 0 { // opening the files took long
+		<-hung
+	}
 	given := make(chan error, 1)
 	go func() { given <- v.SetUint64(termKey, 1<<40) }()
 	var said string
