@@ -251,7 +251,7 @@ var registry = [...]command{
 	KindSetSeller:          inEnvironment((*SetSeller).apply).submitted().recorded(),
 	KindSetPortal:          inEnvironment((*SetPortal).apply).submitted().recorded(),
 	KindRevokePortalLinks:  of((*RevokePortalLinks).apply).submitted().recorded(),
-	KindNotePortalLink:     of((*NotePortalLink).apply).submitted().recorded(),
+	KindNotePortalLink:     of((*NotePortalLink).apply).once().submitted().recorded(),
 }
 
 // table is the registry with the rows of every machine.

@@ -60,7 +60,9 @@ type Entitlement struct {
 	IsAllowed      bool    `json:"isAllowed"`
 	Code           string  `json:"code"`
 	Description    string  `json:"description,omitzero"`
-	Usage          Counter `json:"usage"`
+	// Budget is the key of the budget that denies it, if one does.
+	Budget string  `json:"budget,omitzero"`
+	Usage  Counter `json:"usage"`
 }
 
 // Check decides whether a customer may use a feature.

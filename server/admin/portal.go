@@ -28,7 +28,7 @@ func (a *portals) portalRoutes() []server.Route {
 		row("GET", environment+"/portal", "showPortal", "Colour and logo of the customers' pages",
 			a.within(a.getPortal), answers(server.AnswerSchema[portalAnswer]())),
 		row("POST", links, "createPortalLink", "Create a link that opens a customer's own pages",
-			a.createLink, server.Takes(server.Object(
+			a.createLink, keyed, server.Takes(server.Object(
 				server.May("expiresInMinutes", server.IntSchema(link.MinMinutes, link.MaxMinutes)))),
 			server.Gives(201, "Made; nothing is stored of it", server.AnswerSchema[link.Made]())),
 		row("DELETE", links, "revokePortalLinks", "End all links that open a customer's pages",
@@ -95,6 +95,10 @@ func (a *portals) getPortal(x *server.Exchange, env uint32) *server.Fault {
 	}, writePortal)
 }
 
+// faultLinkMade answers a repeat: the link that was made is stored nowhere.
+var faultLinkMade = server.NewFault(409, "link_made", "This request has made a link before").With(
+	"Links are not stored. Make another one under another Idempotency-Key.")
+
 func (a *portals) createLink(x *server.Exchange) *server.Fault {
 	minutes := uint32(60)
 	var w walk
@@ -125,14 +129,18 @@ func (a *portals) createLink(x *server.Exchange) *server.Fault {
 			a.machine, a.now()))
 		return nil
 	})
-	if fault == nil {
-		fault = a.done(x, billing.KindNotePortalLink, &billing.NotePortalLink{
-			Env: in, Customer: customer, Actor: x.By(),
-			Expires: string(server.AppendTime(nil, made.ExpiresAt)),
-		})
-	}
 	if fault != nil {
 		return fault
+	}
+	repeated, _, fault := a.singly(x, in, billing.KindNotePortalLink, &billing.NotePortalLink{
+		Env: in, Customer: customer, Actor: x.By(),
+		Expires: string(server.AppendTime(nil, made.ExpiresAt)),
+	})
+	switch {
+	case fault != nil:
+		return fault
+	case repeated:
+		return faultLinkMade
 	}
 	return server.One(x, 201, &made, billingview.WritePortalLink)
 }

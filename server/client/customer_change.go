@@ -59,7 +59,8 @@ func writeEntitlement(data *server.JSON, e *billing.EntitlementView) {
 	data.Bool("isAllowed", d.Allowed())
 	data.Text("code", textOf(d.Reason).code)
 	if !d.Allowed() {
-		data.TextIf("description", textOf(d.Reason).description)
+		data.TextIf("description", inFull(d).description)
+		data.TextIf("budget", d.Refused.Budget)
 	}
 	data.Object("usage")
 	data.Decimal("used", d.Used)
@@ -77,7 +78,7 @@ func listedEntitlementSchema() *server.Schema {
 		server.Must("featureKey", text(1, maxID)),
 		server.Must("isAllowed", server.BoolSchema),
 		server.Must("code", text(1, 0)),
-		server.May("description", text(1, 0)),
+		server.May("description", text(1, 0)), server.May("budget", text(1, maxID)),
 		server.Must("usage", server.Object(
 			server.Must("used", server.NumberSchema),
 			server.May("limit", server.NumberSchema),

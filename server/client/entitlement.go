@@ -304,9 +304,20 @@ func textOf(r billing.Reason) reasonText {
 	return reasonText{"denied", "denied", "The feature may not be used."}
 }
 
-// besideHolds is the text of a decision that counts what open reservations hold.
-func besideHolds(d *billing.Decision) reasonText {
+// inFull is the text of a decision that names the budget, and counts what open reservations hold.
+func inFull(d *billing.Decision) reasonText {
 	text := textOf(d.Reason)
+	if key := d.Refused.Budget; key != "" {
+		switch d.Reason {
+		case billing.ReasonBudgetArchived:
+			text.description = "The budget " + key + " is archived."
+		case billing.ReasonBudgetFrozen:
+			text.description = "The budget " + key + " is frozen."
+		case billing.ReasonBudgetExceeded:
+			text.description = "A limit of the budget " + key + " does not allow it."
+		}
+		return text
+	}
 	if d.Held.IsZero() {
 		return text
 	}
@@ -323,7 +334,7 @@ func besideHolds(d *billing.Decision) reasonText {
 }
 
 func (c *checking) answer(data *server.JSON) {
-	d, text := &c.decision, besideHolds(&c.decision)
+	d, text := &c.decision, inFull(&c.decision)
 	data.Open('{')
 	data.Bytes("referenceCustomerId", c.query.Customer)
 	data.Bytes("featureKey", c.query.Feature)

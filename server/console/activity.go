@@ -63,10 +63,13 @@ func activitiesOf(v *visit, id string, events []shownEvent, invoices []invoice) 
 	}
 	now := v.console.config.Now()
 	ahead := time.UnixMilli(v.console.config.Machine.EnvironmentNow(v.env, now.UnixMilli())).Sub(now)
-	for _, c := range onClock(changes.Changes, ahead) {
-		shown := v.shownChange(c)
+	told := make([]shownChange, len(changes.Changes))
+	for i, c := range changes.Changes { // sentences say how long after the change's own time
+		told[i] = v.shownChange(c)
+	}
+	for i, c := range onClock(changes.Changes, ahead) {
 		a.List = append(a.List, activity{
-			At: c.At, Kind: "change", Text: shown.Sentence, URL: shown.URL,
+			At: c.At, Kind: "change", Text: told[i].Sentence, URL: told[i].URL,
 		})
 	}
 	a.deliveries(v, id)
@@ -165,10 +168,11 @@ func billed(v *visit, i *invoice) (list []activity) {
 		})
 	}
 	add(i.CreatedAt, "was issued: "+page.Money(i.Amount, i.Currency))
-	switch i.Status {
-	case pastDue:
+	late := i.Status == pastDue || i.Status == "PAID" && i.PaidAt.After(i.DueDate)
+	if late && !i.DueDate.IsZero() {
 		add(i.DueDate, "fell due and was not paid")
-	case "PAID":
+	}
+	if i.Status == "PAID" {
 		add(i.PaidAt, "was paid")
 	}
 	return list

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"tollgate/engine/billing"
 	"tollgate/engine/decimal"
@@ -54,9 +55,12 @@ type customersData struct {
 	CSV    string
 	Sought string
 	// Orders are the ways to sort the list; Sorted reports whether it is not the newest first.
-	Orders  []page.Link
-	Sorted  bool
-	Omitted int // customers that a sorted list has no room for
+	Orders []page.Link
+	Sorted bool
+	// ByPastDue reports whether it is by what is past due, whose column is then shown.
+	ByPastDue bool
+	now       time.Time
+	Omitted   int // customers that a sorted list has no room for
 	// Refused reports whether the list was not read, since its query has a mistake.
 	Refused   bool
 	Unmatched []api.UnmatchedName
@@ -135,6 +139,29 @@ func (c listedCustomer) Owes() (list []api.StandingAmount) {
 	return list
 }
 
+// Late are the amounts of which something is past due.
+func (c listedCustomer) Late() (list []api.StandingAmount) {
+	for _, a := range c.Amounts {
+		if late(a) {
+			list = append(list, a)
+		}
+	}
+	return list
+}
+
+// DaysLate is for how many days something has been past due, in words.
+func (d customersData) DaysLate(a api.StandingAmount) string {
+	return count(int(d.now.Sub(a.PastDueSince)/(24*time.Hour)), "day")
+}
+
+// count is a number of things, in words.
+func count(n int, one string) string {
+	if n != 1 {
+		one += "s"
+	}
+	return page.Amount(n) + " " + one
+}
+
 // Pays are the amounts of its subscriptions in a month.
 func (c listedCustomer) Pays() (list []api.StandingAmount) {
 	for _, a := range c.Amounts {
@@ -206,7 +233,7 @@ func showCustomers(v *visit) {
 	if data.Sought == "" {
 		data.Count = v.console.config.Machine.CustomerCount(v.env)
 	}
-	data.Omitted = list.Omitted
+	data.Omitted, data.ByPastDue, data.now = list.Omitted, keep.Get("sort") == "pastDue", v.now()
 	data.Customers, data.CSV = list.Customers, csvOf(v, "customers", "find", "sort", "currency")
 	data.Pager = v.pages(v.customersURL(), list.NextCursor, keep)
 	if len(data.Customers) == 0 && data.Sought == "" && !data.Sorted && fault == nil {
@@ -250,6 +277,7 @@ func customerOrders(v *visit, keep url.Values) (orders []page.Link) {
 	add("Newest", "", "")
 	for _, currency := range currencies[:min(len(currencies), sortedCurrencies)] {
 		add("Most owed, "+currency, "owed", currency)
+		add("Most past due, "+currency, "pastDue", currency)
 		add("Highest MRR, "+currency, "monthlyRecurring", currency)
 	}
 	return orders
@@ -289,6 +317,7 @@ type customerData struct {
 	Recurring     []billing.StandingAmount // in the currencies of the subscriptions
 	Owed          []money
 	LatePayment   *invoice // the oldest that is past due
+	Late          int      // invoices that are past due
 	AllInvoices   string
 	Usage         *page.Chart
 	TopUps        map[string]*api.TopUp // by pool
@@ -400,10 +429,19 @@ func (d *customerData) account(invoices []invoice) {
 		if v.Open() {
 			d.Owed = owed(d.Owed, v)
 		}
-		if v.Status == "PAST_DUE" {
+		if v.Status == pastDue {
 			d.LatePayment = v
+			d.Late++
 		}
 	}
+}
+
+// MoreLate is how many other invoices are past due, in words; empty where none is.
+func (d customerData) MoreLate() string {
+	if d.Late < 2 {
+		return ""
+	}
+	return count(d.Late-1, "other")
 }
 
 // chart draws what the customer used in the last 30 days. Where this node is still counting, the
@@ -435,8 +473,12 @@ func (d customerData) UsageCSV() string {
 type money struct {
 	Amount   decimal.Decimal
 	Currency string
-	Late     bool // part of it is past due
+	Late     decimal.Decimal // what of it is past due
 }
+
+// IsLate reports whether some of it is past due, and AllLate whether all is.
+func (m money) IsLate() bool  { return !m.Late.IsZero() }
+func (m money) AllLate() bool { return m.Late == m.Amount }
 
 // owed adds an invoice to sums by currency. An amount beyond what can be added leaves them.
 func owed(sums []money, v *invoice) []money {
@@ -444,16 +486,20 @@ func owed(sums []money, v *invoice) []money {
 	if err != nil {
 		return sums
 	}
+	var late decimal.Decimal
+	if v.Status == pastDue {
+		late = amount
+	}
 	for i := range sums {
 		if sums[i].Currency == v.Currency {
 			if sum, ok := sums[i].Amount.Add(amount); ok {
 				sums[i].Amount = sum
-				sums[i].Late = sums[i].Late || v.Status == "PAST_DUE"
+				sums[i].Late, _ = sums[i].Late.Add(late) // no larger than Amount
 			}
 			return sums
 		}
 	}
-	return append(sums, money{amount, v.Currency, v.Status == "PAST_DUE"})
+	return append(sums, money{amount, v.Currency, late})
 }
 
 // customersURL is the path of this environment's list of customers.

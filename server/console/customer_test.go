@@ -163,6 +163,14 @@ func TestSentences(t *testing.T) {
 	b.submit(invoice, invoice+"/paid", fields("note", ""))
 	(&recorder{browser: b}).ask(n.programs, "putBudget", `{"name":"Research"}`, "r/d")
 	b.send(at+"/customers/anna/portal-link", b.fill(at+"/customers/anna", fields("minutes", "60")))
+	// The same form, sent twice, makes one link.
+	link := b.fill(at+"/customers/anna", fields("minutes", "90"))
+	b.send(at+"/customers/anna/portal-link", link).is(200, "The portal link was created", "for 90 minutes")
+	before := len(b.sheet("/console/changes.csv"))
+	b.send(at+"/customers/anna/portal-link", link).is(200, "was created before")
+	require.Len(t, b.sheet("/console/changes.csv"), before)
+	require.Regexp(t, "created a portal link that is valid for 9[01] minutes",
+		b.get(at+"/customers/anna").is(200).body)
 	b.submit(at+"/settings", at+"/settings/terms", fields("paymentTermDays", "9"))
 	b.submit(at+"/customers/anna", at+"/customers/anna/pools", fields("name", "prepaid"))
 	pool := b.firstLink(at+"/customers/anna", at+"/pools/[0-9a-f-]+")

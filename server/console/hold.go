@@ -1,6 +1,7 @@
 package console
 
 import (
+	"encoding/json"
 	"errors"
 	"maps"
 	"net/url"
@@ -241,12 +242,42 @@ func askReserve(v *visit, r *api.Reservation) {
 		limit := spend.LimitOf(api.BudgetLimit{
 			Of: b.Of, FeatureKey: b.FeatureKey, Currency: b.Currency, Limit: b.Limit, Window: b.Window,
 		})
+		limit.Remaining = b.Remaining
+		if held := heldAt(v, b.Budget, &limit); held != "" {
+			q.Facts = append(q.Facts, fact{
+				"Held at the budget " + b.Budget, limit.Amount(json.Number(held)) +
+					", the most that these units can cost",
+			})
+		}
 		q.Facts = append(q.Facts, fact{
 			"Left of the budget " + b.Budget + " then",
 			limit.Amount(b.Remaining) + " of " + limit.Amount(b.Limit) + " (" + limit.What + ")",
 		})
 	}
 	v.ask(q)
+}
+
+// heldAt is what a reservation that is not yet made would hold of a limit of prices or costs: what
+// is left of it now, less what is left then.
+func heldAt(v *visit, budget string, then *spend.Limit) string {
+	now, fault := dataOf[api.Budget](v, v.admin(v.adminCall("showBudget", budget)))
+	if then.Of == "units" || fault != nil {
+		return ""
+	}
+	limits := slices.DeleteFunc(now.Limits, func(l api.BudgetLimit) bool {
+		return l.Of != then.Of || l.FeatureKey != then.FeatureKey || l.Currency != then.Currency ||
+			l.Window != then.Window
+	})
+	if len(limits) != 1 { // the same limit in two time zones: which one is not told
+		return ""
+	}
+	left, err := decimal.Parse(string(limits[0].Remaining))
+	less, err2 := decimal.Parse(string(then.Remaining))
+	held, ok := left.Sub(less)
+	if err != nil || err2 != nil || !ok || held.Sign() <= 0 {
+		return ""
+	}
+	return held.String()
 }
 
 // priceOf is what units of a feature add to a customer's bill if they are used now; empty where it

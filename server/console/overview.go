@@ -3,6 +3,7 @@ package console
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -146,7 +147,13 @@ type exploreData struct {
 	Customers  []api.CustomerUsage
 	Others     int
 	RankingCSV string
-	yesterday  string
+	// Ranks are the orders of Customers; none where nothing has a price.
+	Ranks []page.Link
+	// Priced reports whether they are in the order of what their usage adds to bills.
+	Priced bool
+	keep   url.Values
+	// Today and Yesterday are those days' usage, on the environment's clock.
+	Today, Yesterday page.Link
 	// First is the request for a first event, where the environment has no usage.
 	First string
 }
@@ -181,13 +188,15 @@ func featuresOf(v *visit, value string) featureField {
 func (v *visit) usageCall() (server.Call, url.Values) {
 	call, keep := v.adminCall("showUsage"), url.Values{}
 	call.Query = url.Values{}
-	for _, name := range []string{"feature", "customer", "by", "from", "to", "split"} {
+	for _, name := range []string{
+		"feature", "customer", "by", "from", "to", "split", "sort", "currency",
+	} {
 		text := v.query(name)
 		if text == "" {
 			continue
 		}
 		keep.Set(name, text)
-		if name == "split" {
+		if name == "split" || name == "sort" || name == "currency" {
 			continue
 		}
 		if day, err := time.Parse(time.DateOnly, text); err == nil && (name == "from" || name == "to") {
@@ -209,9 +218,8 @@ func exploreUsage(v *visit) {
 		Feature: keep.Get("feature"), Customer: keep.Get("customer"),
 		By: keep.Get("by"), From: keep.Get("from"), To: keep.Get("to"), Split: keep.Get("split"),
 	}
-	data.Features = featuresOf(v, data.Feature)
-	data.yesterday = time.UnixMilli(v.console.config.Machine.EnvironmentNow(
-		v.env, v.console.config.Now().UnixMilli())).UTC().AddDate(0, 0, -1).Format(time.DateOnly)
+	data.Features, data.keep = featuresOf(v, data.Feature), keep
+	data.Today, data.Yesterday = data.dayOf(v, "Today", 0), data.dayOf(v, "Yesterday", -1)
 	totals, fault := dataOf[api.UsageTotals](v, v.admin(call))
 	if fault != nil {
 		v.problem(fault)
@@ -223,7 +231,8 @@ func exploreUsage(v *visit) {
 		data.More = len(others)
 		data.CSV = data.Base + ".csv?" + keep.Encode()
 		if data.Customer == "" {
-			data.Customers, data.Others = v.mostUsing(call.Query)
+			data.rank(v)
+			data.Customers, data.Others = v.mostUsing(call.Query, keep)
 			data.RankingCSV = v.base() + "/ranking.csv?" + keep.Encode()
 			if data.Split == splitCustomer && len(totals.Series) > 0 {
 				split := byCustomer(v, &totals, data.Customers, data.Others, data.Feature)
@@ -241,10 +250,72 @@ func exploreUsage(v *visit) {
 	v.show(v.environmentPage("usage", "Usage", "Usage", "", data))
 }
 
-// mostUsing are the customers who used most in a range, and how many others used something.
-func (v *visit) mostUsing(query url.Values) (list []api.CustomerUsage, others int) {
+// rank offers the orders of the customers who used most.
+func (d *exploreData) rank(v *visit) {
+	currencies := v.console.config.Machine.Currencies(v.env)
+	if len(currencies) == 0 {
+		return
+	}
+	d.Priced = d.keep.Get("sort") != ""
+	amount := "Most events"
+	if d.Feature != "" {
+		amount = "Most units"
+	}
+	d.Ranks = []page.Link{{
+		Text: amount, Here: !d.Priced,
+		URL: d.at(withParam(withParam(d.keep, "sort", ""), "currency", "")),
+	}}
+	for _, currency := range currencies[:min(len(currencies), sortedCurrencies)] {
+		d.Ranks = append(d.Ranks, page.Link{
+			Text: "Most added to bills, " + currency,
+			Here: d.Priced && cmp.Or(d.keep.Get("currency"), currencies[0]) == currency,
+			URL:  d.at(withParam(withParam(d.keep, "sort", "price"), "currency", currency)),
+		})
+	}
+}
+
+// at is the explorer with a query.
+func (d exploreData) at(query url.Values) string { return d.Base + "?" + query.Encode() }
+
+// FeatureURL is the page with a feature alone.
+func (d exploreData) FeatureURL(key string) string { return d.at(withParam(d.keep, "feature", key)) }
+
+// Order is what the address has of the order of customers, which the form keeps.
+func (d exploreData) Order() map[string]string {
+	order := map[string]string{}
+	for _, name := range []string{"sort", "currency"} {
+		if value := d.keep.Get(name); value != "" {
+			order[name] = value
+		}
+	}
+	return order
+}
+
+// dayOf leads to the usage of a day by hour, so many days from today on the environment's clock.
+func (d exploreData) dayOf(v *visit, text string, days int) page.Link {
+	day := v.now().AddDate(0, 0, days).Format(time.DateOnly)
+	query := withParam(withParam(d.keep, "from", day), "to", day)
+	return page.Link{
+		Text: text, URL: d.at(withParam(query, "by", "hour")), Here: d.From == day && d.To == day,
+	}
+}
+
+// now is the environment's clock.
+func (v *visit) now() time.Time {
+	return time.UnixMilli(v.console.config.Machine.EnvironmentNow(
+		v.env, v.console.config.Now().UnixMilli())).UTC()
+}
+
+// mostUsing are the customers who used most in a range, and how many others used something; keep
+// has their order.
+func (v *visit) mostUsing(query, keep url.Values) (list []api.CustomerUsage, others int) {
 	call := v.adminCall("usageByCustomer")
-	call.Query = query
+	call.Query = maps.Clone(query)
+	for _, name := range []string{"sort", "currency"} {
+		if text := keep.Get(name); text != "" {
+			call.Query.Set(name, text)
+		}
+	}
 	found := need[usageRanking](v, v.admin, call)
 	return found.Customers, found.Others
 }
@@ -258,14 +329,6 @@ type usageRanking struct {
 // CustomerURL is a customer's page.
 func (d exploreData) CustomerURL(id string) string {
 	return strings.TrimSuffix(d.Base, "/usage") + "/customers/" + url.PathEscape(id)
-}
-
-// Yesterday is the address of yesterday's usage, on the environment's clock.
-func (d exploreData) Yesterday() string {
-	return d.Base + "?" + url.Values{
-		"by": {"hour"}, "from": {d.yesterday}, "to": {d.yesterday}, "feature": {d.Feature},
-		"split": {d.Split},
-	}.Encode()
 }
 
 // overviewData is what an environment's first page shows.
@@ -287,8 +350,10 @@ type overviewData struct {
 	Failing     []api.WebhookEndpoint
 	PastDue     int
 	Suspended   int
-	Latest      latest
-	Trouble     billing.PoolTrouble
+	// Yesterday leads to who used most yesterday.
+	Yesterday string
+	Latest    latest
+	Trouble   billing.PoolTrouble
 	// Budgets are how many limits of budgets are used up, or nearly.
 	Budgets       int
 	NothingIsLate bool
@@ -345,6 +410,11 @@ func showOverview(v *visit) {
 		Base: v.base(), Chart: &page.Chart{}, Unmatched: v.unmatched(), Latest: latestOf(v),
 		Trouble: m.PoolsInTrouble(v.env, maxNewest, maxLooked),
 	}
+	explorer := exploreData{Base: data.Base + "/usage", keep: url.Values{}}
+	if len(m.Currencies(v.env)) > 0 {
+		explorer.keep.Set("sort", "price")
+	}
+	data.Yesterday = explorer.dayOf(v, "", -1).URL + "#customers"
 	_, data.Budgets = m.BudgetsRunningOut(
 		v.env, spend.NearlyOut, 1, v.console.config.Now().UnixMilli())
 	for _, e := range need[[]api.WebhookEndpoint](v, v.admin, v.adminCall("listWebhookEndpoints")) {

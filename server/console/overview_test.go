@@ -33,6 +33,7 @@ func TestOverviewAndUsage(t *testing.T) {
 	page.is(200, `data-live="`+at+`/overview/live"`)
 	part := b.get(at+"/overview/live").is(200, "Newest customers", "anna/1", "Newest invoices")
 	require.NotContains(t, part.body, "<html")
+	yesterday := time.Now().UTC().AddDate(0, 0, -1).Format(time.DateOnly)
 	today, shown := time.Now().UTC().Format(time.DateOnly), time.Now().UTC().Format("2 Jan 2006")
 	page.is(200, "<title>"+shown+": 2</title>", `<th scope="row">`+shown+`</th><td class="n">2</td>`,
 		`id="denied-numbers"`, `href="`+at+`/checks.csv"`)
@@ -42,6 +43,14 @@ func TestOverviewAndUsage(t *testing.T) {
 	b.get(at+"/usage").is(200, `id="yesterday"`, "Customers who used most, by events",
 		`href="`+anna+`">anna/1</a>`)
 	b.get(at+"/usage?feature=calls").is(200, "Customers who used most of calls, by units", ">8</td>")
+	// By money in one click more, or in one alone.
+	b.get(at+"/usage").is(200, "Most added to bills, USD", `/usage?feature=calls">calls</a>`)
+	b.get(at+"/usage?sort=price").is(200, "by what it adds to bills", ">4.00 USD</td>",
+		`aria-current="true">Most added to bills, USD`)
+	b.get(at + "/usage?sort=price&feature=typo").is(404)
+	b.get(at+"/usage?sort=price&currency=EUR").is(200, "adds to a bill")
+	page.is(200, "sort=price&amp;to="+yesterday+`#customers" id="yesterday"`)
+	require.Contains(t, b.get(at+"/ranking.csv?sort=price").body, "anna/1,2,,USD,4\n")
 	b.get(at+"/usage?split=customer").is(200, "Usage by customer, events", ", anna/1: 2</title>",
 		`<option value="customer" selected>`)
 	b.get(at+"/usage?split=customer&feature=calls").is(200, "Usage by customer, units",
@@ -50,7 +59,6 @@ func TestOverviewAndUsage(t *testing.T) {
 	byCustomer := b.get(at + "/usage.csv?by=month&split=customer&feature=calls&from=" + today).is(200)
 	require.Equal(t, "start,customer,events,units\n"+today[:7]+"-01T00:00:00Z,anna/1,1,8\n",
 		byCustomer.body)
-	yesterday := time.Now().UTC().AddDate(0, 0, -1).Format(time.DateOnly)
 	p := b.get(at+"/usage?by=hour&from="+yesterday+"&to="+yesterday).is(200, "No usage in this range")
 	require.NotContains(t, p.body, "who used most")
 	csv := b.get(at + "/usage.csv?by=month&from=" + today).is(200)

@@ -2,6 +2,8 @@ package console
 
 import (
 	"cmp"
+	"strconv"
+	"time"
 
 	api "tollgate/sdk/go"
 	"tollgate/server/console/page"
@@ -11,19 +13,42 @@ import (
 func createPortalLink(v *visit) {
 	call := v.adminCall("createPortalLink", string(v.x.Param(2)))
 	call.Body = body(map[string]any{"expiresInMinutes": literal(v.fields.Get("minutes"))})
+	call.OnceKey = page.OnceKey(v.fields)
 	made, fault := dataOf[api.PortalLink](v, v.admin(call))
+	if fault != nil && fault.Code == "link_made" { // the same form, sent twice
+		v.fields = nil
+		v.notice = &page.Notice{
+			Tone: page.Done, Title: "The portal link was created before",
+			Detail: "Its address is not stored, so this page cannot show it again. Create another one.",
+		}
+		showCustomer(v)
+		return
+	}
 	if fault != nil {
 		v.problem(fault)
 		showCustomer(v)
 		return
 	}
+	minutes, _ := strconv.Atoi(v.typed("minutes")) // as the row read it
 	v.fields = nil
 	v.notice = &page.Notice{
 		Tone: page.Done, Title: "The portal link was created", Secret: made.URL,
-		Detail: "Whoever has it sees this customer's plan, usage and invoices until " +
-			page.When(made.ExpiresAt) + " UTC. It is not stored.",
+		Detail: "Whoever has the link sees this customer's plan, usage and invoices for " +
+			lasting(time.Duration(minutes)*time.Minute) + ". The link is not stored.",
 	}
 	showCustomer(v)
+}
+
+// lasting is a time in words, to the minute: clocks of two kinds are on a page of a sandbox.
+func lasting(d time.Duration) string {
+	switch minutes := int((d + time.Second) / time.Minute); {
+	case minutes > 0 && minutes%(24*60) == 0:
+		return count(minutes/(24*60), "day")
+	case minutes > 60 && minutes%60 == 0:
+		return count(minutes/60, "hour")
+	default:
+		return count(minutes, "minute")
+	}
 }
 
 // revokePortalLinks ends the links that the customer has.

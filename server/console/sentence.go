@@ -40,7 +40,7 @@ var sentences = map[string]string{
 	"origins.set":                        "set the allowed origins to {origins}",
 	"payment-provider.set":               "set the payment provider to {provider}",
 	"payment-terms.set":                  "set the payment terms",
-	"portal.link-made":                   "created a portal link that is valid until {expires}",
+	"portal.link-made":                   "created a portal link that is valid for {expires}",
 	"portal.links-revoked":               "ended a customer's portal links",
 	"portal.set":                         "set the look of the customer portal",
 	"pool.changed":                       "set a credit pool to {status}",
@@ -84,6 +84,9 @@ func sentence(c *api.AdminChange) string {
 	if !known {
 		text = strings.NewReplacer(".", " ", "-", " ", "_", " ").Replace(c.Action)
 	}
+	if at, err := time.Parse(time.RFC3339, c.After["expires"]); err == nil {
+		text = strings.ReplaceAll(text, "{expires}", lasting(at.Sub(c.At)))
+	}
 	for _, side := range []struct {
 		mark   string
 		values map[string]string
@@ -118,7 +121,7 @@ func actorName(actor string) string {
 // plainValue is a value within a sentence. It has no braces, which stand for names there.
 func plainValue(name, value string) string {
 	value = strings.NewReplacer("{", "(", "}", ")").Replace(value)
-	if at, err := time.Parse(time.RFC3339, value); err == nil && name == "clock" {
+	if at, err := time.Parse(time.RFC3339, value); err == nil {
 		return page.When(at)
 	}
 	switch name {

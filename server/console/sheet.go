@@ -155,7 +155,7 @@ func downloadUsage(v *visit) {
 	call, keep := v.usageCall()
 	totals := need[api.UsageTotals](v, v.admin, call)
 	if keep.Get("split") == splitCustomer && keep.Get("customer") == "" && v.fault == nil {
-		customers, others := v.mostUsing(call.Query)
+		customers, others := v.mostUsing(call.Query, keep)
 		feature := keep.Get("feature")
 		download(v, "usage", splitSheet(byCustomer(v, &totals, customers, others, feature), feature))
 		return
@@ -187,19 +187,18 @@ func downloadChecks(v *visit) {
 
 // downloadRanking is who used most.
 func downloadRanking(v *visit) {
-	call, _ := v.usageCall()
-	call.Operation = "usageByCustomer"
+	call, keep := v.usageCall()
 	call.Query.Set("limit", strconv.Itoa(maxSheetRows))
-	found := need[usageRanking](v, v.admin, call)
-	s := newSheet("customer", "events", "units")
-	for _, c := range found.Customers {
+	customers, others := v.mostUsing(call.Query, keep)
+	s := newSheet("customer", "events", "units", "currency", "price")
+	for _, c := range customers {
 		units := c.UsageUnits
 		if !call.Query.Has("feature") {
 			units = "" // those of several features do not add up
 		}
-		s.add(c.CustomerReferenceID, c.Events, units)
+		s.add(c.CustomerReferenceID, c.Events, units, c.Currency, c.Price)
 	}
-	s.more = found.Others > 0
+	s.more = others > 0
 	download(v, "ranking", s)
 }
 
@@ -228,7 +227,7 @@ func downloadMargin(v *visit) {
 // downloadCustomers has a row for each currency in which a customer pays or owes, or one.
 func downloadCustomers(v *visit) {
 	s := newSheet("id", "first name", "last name", "e-mail", "created", "archived", "erased", "plans",
-		"state", "currency", "monthly recurring", "owed", "past due")
+		"state", "currency", "monthly recurring", "owed", "past due", "past due since")
 	call := v.adminCall("listCustomers")
 	if call.Query = customerOrder(v); call.Query.Has("sort") { // each page would rank all anew
 		call.Query.Set("limit", strconv.Itoa(maxSheetRows))
@@ -243,10 +242,11 @@ func downloadCustomers(v *visit) {
 				c.ErasedAt, c.PlanKeys(), c.State(),
 			}
 			for _, a := range c.Amounts {
-				s.add(append(row[:len(row):len(row)], a.Currency, a.MonthlyRecurring, a.Owed, a.PastDue)...)
+				s.add(append(row[:len(row):len(row)], a.Currency, a.MonthlyRecurring, a.Owed, a.PastDue,
+					a.PastDueSince)...)
 			}
 			if len(c.Amounts) == 0 {
-				s.add(append(row, "", "", "", "")...)
+				s.add(append(row, "", "", "", "", "")...)
 			}
 		}
 		s.more = s.more || p.Omitted > 0

@@ -88,14 +88,15 @@ func TestListsAreFiles(t *testing.T) {
 	customers := b.sheet(at + "/customers.csv")
 	require.Len(t, customers, 3)
 	require.Equal(t, []string{"'=cmd", "'=1+1"}, customers[1][:2])
-	require.Equal(t, []string{"team", "active", "USD", "20", "20", "0"}, customers[1][7:])
+	require.Equal(t, []string{"team", "active", "USD", "20", "20", "0", ""}, customers[1][7:])
 	require.Equal(t, "demo", b.sheet("/console/accounts.csv")[1][0])
 	require.Equal(t, []string{"anna", "usage", "calls"}, b.sheet(at + "/events.csv")[1][2:5])
 	require.Len(t, b.sheet(at+"/events.csv?denied=true&kind=audit"), 1)
 	require.Equal(t, "3", b.sheet(anna + "/events.csv")[1][6])
-	require.Equal(t, [][]string{{"customer", "events", "units"}, {"anna", "1", ""}},
-		b.sheet(at+"/ranking.csv"))
-	require.Equal(t, []string{"anna", "1", "3"}, b.sheet(at + "/ranking.csv?feature=calls")[1])
+	require.Equal(t, [][]string{
+		{"customer", "events", "units", "currency", "price"}, {"anna", "1", "", "", ""},
+	}, b.sheet(at+"/ranking.csv"))
+	require.Equal(t, []string{"anna", "1", "3"}, b.sheet(at + "/ranking.csv?feature=calls")[1][:3])
 	require.Len(t, b.sheet(at+"/denied.csv"), 1)
 	require.Equal(t, []string{"team", "USD", "40"}, b.sheet(at + "/margin.csv?by=plan")[1][:3])
 	require.Equal(t, "'=shop", b.sheet(at + "/keys.csv")[1][1])
@@ -203,7 +204,7 @@ func TestListsAreSorted(t *testing.T) {
 	b.get(at+"/customers?sort=owed&currency=EUR").is(200, "No customer has an amount above zero")
 	// A list that was not read does not say that there are no customers.
 	for query, says := range map[string]string{
-		"sort=name": "owed or monthlyRecurring", "cursor=x": "nextCursor",
+		"sort=name": "owed, pastDue or monthlyRecurring", "cursor=x": "nextCursor",
 		"sort=owed&currency=EURO": "currency", "find=" + strings.Repeat("x", 200): "find",
 	} {
 		p := b.get(at+"/customers?"+query).is(400, says, "All customers")
@@ -218,6 +219,18 @@ func TestListsAreSorted(t *testing.T) {
 	b.get(at+"/margin").is(200, `aria-sort="descending">Revenue`, `sort=cost`)
 	safe(t, b.get(at+"/margin?sort=events").is(200, `aria-sort="descending">Events`))
 	b.submit(at+"/clock", at+"/clock", fields("to", n.now().AddDate(0, 0, 20).Format(time.RFC3339)))
+	overdue := b.get(at+"/customers?sort=pastDue&currency=USD").is(200, "Late by", ">40.00 USD",
+		`aria-current="true">Most past due, USD`)
+	require.Regexp(t, `>1\d days `, overdue.body)
+	require.Less(t, strings.Index(overdue.body, "bob</code>"), strings.Index(overdue.body, "anna</code>"))
+	require.NotContains(t, overdue.body, "free</code>")
+	safe(t, overdue)
+	b.get(at+"/overview").is(200, "sort=pastDue")
+	// What is past due is told with its sum, and stays in the activity once it is paid.
+	b.get(bob).is(200, "All of it is past due", "With 1 other that is past due, too, 40.00 USD in all")
+	oldest := b.firstLink(bob, at+"/invoices/[0-9a-f-]+")
+	b.submit(oldest, oldest+"/paid", fields("note", ""))
+	b.get(bob).is(200, "fell due and was not paid", "was paid")
 	p := b.get(at+"/invoices?status=PAST_DUE").is(200, `aria-current="true">Due first`)
 	safe(t, p)
 	b.get(at+"/invoices?status=PAST_DUE&order=newest").is(200, `aria-current="true">Newest first`)
@@ -239,7 +252,7 @@ func TestTotals(t *testing.T) {
 	invoice := at + "/invoices/" + (&recorder{browser: b}).newestInvoice()
 	b.submit(invoice, invoice+"/paid", fields("note", ""))
 	// 20 + 100 ÷ 12, rounded once.
-	safe(t, b.get(at+"/overview").is(200, "28.33 USD</p>", "2 subscriptions, without usage",
+	safe(t, b.get(at+"/overview").is(200, "28.33 USD</p>", "2 subscriptions, suspended ones, too",
 		"Newest subscriptions", "bob</a> to Year", "Newest invoices"))
 	b.get(bob).is(200, "Monthly recurring revenue (MRR): 8.33 USD")
 	b.get(at+"/invoices").is(200, `id="totals"`, "<strong>20.00 USD</strong>",

@@ -27,6 +27,12 @@ func byCustomer(
 	split := api.UsageTotals{By: totals.By, From: totals.From, To: totals.To}
 	rest := pointsOf(totals.Series, feature)
 	room := page.MaxSeries
+	for _, c := range customers {
+		if c.Price != "" { // those whose usage adds nothing to a bill are not counted
+			others++
+			break
+		}
+	}
 	if others > 0 || len(customers) > room {
 		room--
 	}

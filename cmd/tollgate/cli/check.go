@@ -97,8 +97,11 @@ func (d *decision) print(out io.Writer) error {
 	}
 	if s := d.Simulation; s != nil {
 		fits := "fit: "
-		if s.WouldExceedLimit {
+		switch {
+		case s.WouldExceedLimit:
 			fits = "do not fit: "
+		case !d.IsAllowed: // for another reason than their number
+			fits = "would be "
 		}
 		t.Row(quantity(s.RequestedUsage)+" more", fits+quantity(s.ProjectedUsage)+" in all")
 		if s.ProjectedCost != "" {

@@ -66,6 +66,24 @@ func (u usage) Meter() template.HTML {
 		page.Amount(u.Usage.Limit)+" used")
 }
 
+// Why says to a customer why the feature is blocked: budgets are their merchant's.
+func (u usage) Why() string {
+	switch u.Code {
+	case billing.ReasonBudgetFrozen.String(), billing.ReasonBudgetArchived.String(),
+		billing.ReasonBudgetUnknown.String():
+		return "Whoever sends your invoices has stopped this for now. Ask them to go on."
+	case billing.ReasonBudgetExceeded.String():
+		return "What was agreed for now is used up. Ask whoever sends your invoices for more."
+	case billing.ReasonSuspended.String():
+		return "An invoice is unpaid. Pay it to go on."
+	case billing.ReasonCreditsEmpty.String():
+		return "Your credits for this are used up."
+	case billing.ReasonLimitReached.String():
+		return "What your plan has of this is used up, or held by calls that are running."
+	}
+	return u.Description
+}
+
 // showOverview is the first page: what the customer has, uses and owes.
 func showOverview(v *visit) {
 	data := overviewData{Base: v.base, CanPay: v.canPay()}
