@@ -125,6 +125,9 @@ func (m *module) cells(t *typ, prefix string) (all []cell) {
 			m.fail("%s.%s: a row embeds %s, which is not a struct", t.pack.path, t.name, text(f.Type))
 		}
 		for _, name := range f.Names {
+			if name.Name == "_" {
+				continue // it fills a line of the cache
+			}
 			c.name = prefix + name.Name
 			all = append(all, c)
 		}

@@ -126,6 +126,18 @@ func (x Exact) Words() (words [4]uint64) {
 // Low returns the two least of Words.
 func (x *Exact) Low() (w0, w1 uint64) { return x.bits.w0, x.bits.w1 }
 
+// Above returns x in units of 2⁶⁴, cut; false where it is below 0 or takes more than 128 bits.
+func (x *Exact) Above() (units uint64, ok bool) {
+	return x.bits.w1, x.bits.w3|x.bits.w2 == 0
+}
+
+// IncreaseLow adds an amount by its Low words, where the two greater ones of x and of the sum are 0.
+func (x *Exact) IncreaseLow(w0, w1 uint64) {
+	var carry uint64
+	x.bits.w0, carry = bits.Add64(x.bits.w0, w0, 0)
+	x.bits.w1 += w1 + carry
+}
+
 // ExactOf returns the amount that has these words.
 func ExactOf(words [4]uint64) Exact {
 	return Exact{uint256{w3: words[3], w2: words[2], w1: words[1], w0: words[0]}}

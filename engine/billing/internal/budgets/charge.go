@@ -3,11 +3,13 @@ package budgets
 import (
 	"encoding/binary"
 	"math/bits"
+	"slices"
 
 	"tollgate/engine"
 	"tollgate/engine/billing/internal/accounts"
 	"tollgate/engine/decimal"
 	"tollgate/engine/machine"
+	"tollgate/engine/wire"
 )
 
 // Refusal is the limit that refuses a charge, or the node, where that is frozen or archived.
@@ -166,28 +168,30 @@ func (l *Limit) admit(sum, held decimal.Exact, now int64, full bool) engine.Outc
 // Ask is Plan of one charge, in its order, which Charge may count next. A refusal is nil where
 // there is none.
 func (f *Forest) Ask(node uint32, c *Charge, now int64) (refused *Refusal, o engine.Outcome) {
-	takings, visited := f.takings[:0], 0
-	for at := node; at != 0; {
-		n := f.nodes.Read(at)
-		if n.Archived || n.Frozen {
-			return shut(f, at)
+	f.taken, f.visited = 0, 0
+	currency, price := c.short()
+	taken, visited := 0, 0
+	for row := f.first.At(node); row != 0; visited++ {
+		if row == shut {
+			r, o := f.Plan(node, []Charge{*c}, now)
+			return &r, o
 		}
-		for row := n.FirstLimit; row != 0; {
-			l := f.limits.Read(row)
-			visited++
-			if l.takesPrice(c) && now < l.End && decimal.Within(l.Max, &l.Used, &l.Held, &c.Price) {
-				takings = append(takings, row)
-			} else if amount, takes := l.takes(c); takes {
-				if refused, o = ask(f, row, &amount, now); o != engine.OutcomeDone {
-					return refused, o
-				}
-				takings = append(takings, row)
+		l := f.limits.Read(row)
+		if !l.plain(currency, price, now) {
+			amount, takes := l.takes(c)
+			if !takes {
+				row = l.above
+				continue
 			}
-			row = l.Next
+			if refused, o = ask(f, row, &amount, now); o != engine.OutcomeDone {
+				return refused, o
+			}
 		}
-		at = n.Parent
+		f.takings[taken&(len(f.takings)-1)] = row
+		taken++
+		row = l.above
 	}
-	f.takings, f.visited = takings, visited
+	f.taken, f.visited = taken, visited
 	return nil, engine.OutcomeDone
 }
 
@@ -203,15 +207,6 @@ func ask(f *Forest, row uint32, amount *decimal.Exact, now int64) (*Refusal, eng
 	}
 	r := f.refusal(row, l.Held, now)
 	return &r, o
-}
-
-// shut refuses what counts at a node that is archived or frozen.
-func shut(f *Forest, node uint32) (*Refusal, engine.Outcome) {
-	o := engine.OutcomeBudgetFrozen
-	if f.nodes.Read(node).Archived {
-		o = engine.OutcomeBudgetArchived
-	}
-	return &Refusal{Budget: f.Key(node)}, o
 }
 
 // refusal describes a limit that holds so much, as of an instant.
@@ -239,8 +234,6 @@ func rounded(x decimal.Exact) decimal.Decimal {
 
 // Counted is what an event counted, for its journal record: so much in each of its limits, in the
 // windows of At.
-//
-//schema:straight
 type Counted struct {
 	Feature  uint32          `wire:"1"`
 	Currency string          `wire:"2"`
@@ -255,8 +248,26 @@ type Counted struct {
 	Node uint32 `wire:"8"`
 }
 
-// Append appends the encoding.
-func (k *Counted) Append(dst []byte) []byte { return k.append(dst) }
+// appendHead appends the fields of Counted but for Limits, which follow, and Node.
+func appendHead(dst []byte, c *Charge, now int64) []byte {
+	dst = wire.AppendUint(dst, 1, uint64(c.Feature))
+	if c.Currency != [3]byte{} {
+		dst = append(dst, 2<<3|2, 3, c.Currency[0], c.Currency[1], c.Currency[2])
+	}
+	dst = wire.AppendDecimal(dst, 3, c.Units)
+	dst = wire.AppendDecimal(dst, 4, c.Cost)
+	begin := len(dst) + 2
+	dst = appendExact(wire.OpenMessage(dst, 5), c.Price)
+	if len(dst) > begin {
+		dst[begin-1] = byte(len(dst) - begin)
+	} else {
+		dst = dst[:begin-2]
+	}
+	return wire.AppendInt(dst, 6, now)
+}
+
+// AppendNode appends Node to a Counted that has none.
+func AppendNode(record []byte, node uint32) []byte { return wire.AppendUint(record, 8, uint64(node)) }
 
 // Charge is the charge that was counted.
 func (k *Counted) Charge() (c Charge) {
@@ -292,6 +303,17 @@ func exactOf(b []byte) decimal.Exact {
 
 // appendExact appends the bytes of an amount.
 func appendExact(dst []byte, x decimal.Exact) []byte {
+	if above, ok := x.Above(); ok && above>>63 == 0 { // nearly always
+		low, _ := x.Low()
+		n := (bits.Len64(low) + 8) / 8 // with a bit for the sign
+		if above != 0 {
+			n = 8 + (bits.Len64(above)+8)/8
+		} else if low == 0 {
+			n = 0
+		}
+		dst = binary.LittleEndian.AppendUint64(dst, low)
+		return binary.LittleEndian.AppendUint64(dst, above)[:len(dst)-8+n]
+	}
 	words := x.Words()
 	sign := uint64(int64(words[3]) >> 63)
 	top := len(words) - 1
@@ -299,10 +321,7 @@ func appendExact(dst []byte, x decimal.Exact) []byte {
 		top--
 	}
 	n := 8*top + (bits.Len64(words[top]^sign)+8)/8 // with a bit for the sign
-	if x == (decimal.Exact{}) {
-		n = 0
-	}
-	for _, word := range words { // all of them: a copy of n bytes takes longer
+	for _, word := range words {                   // all of them: a copy of n bytes takes longer
 		dst = binary.LittleEndian.AppendUint64(dst, word)
 	}
 	return dst[:len(dst)-8*len(words)+n]
@@ -322,60 +341,89 @@ const limitsPerUnit = 8
 
 // Charge counts a charge at a node and each above it, at an instant, whatever limits say. asked is
 // set where Ask has admitted it last: it counts where it was asked for, and is beyond no limit. It
-// describes in k what counted where; k keeps its memory.
+// appends to record what counted where, as Counted.
 func (f *Forest) Charge(
-	t *accounts.Tx, node uint32, c *Charge, now int64, k *Counted, asked bool,
-) (crossed []Crossing) {
+	t *accounts.Tx, env, node uint32, c *Charge, now int64, asked bool, record []byte,
+) (described []byte, crossed []Crossing) {
 	if !asked {
-		f.takings, f.visited = f.takings[:0], 0
+		f.all(node)
 	}
-	for at := node; at != 0 && !asked; {
-		n := f.nodes.Read(at)
-		for row := n.FirstLimit; row != 0; {
-			l := f.limits.Read(row)
-			f.visited++
-			if _, takes := l.takes(c); takes {
-				f.takings = append(f.takings, row)
-			}
-			row = l.Next
-		}
-		at = n.Parent
-	}
-	k.set(c)
-	k.At, k.Limits = now, k.Limits[:0]
-	lock := f.Lock(f.nodes.Read(node).Env)
+	currency, price := c.short()
+	low, _ := c.Price.Low()
+	limits := appendHead(slices.Grow(record, recordBytes), c, now)
+	head := len(limits)
+	limits = wire.OpenMessage(limits, 7)
+	begin := len(limits)
+	mixed := uint64(0)
+	lock := f.Lock(env)
 	lock.Lock()
-	var room decimal.Exact
-	hash, limits := t.Hash, k.Limits
-	for _, row := range f.takings {
+	for _, row := range f.takings[:f.taken] {
 		l := f.limits.Write(row)
-		if now >= l.End {
-			f.roll(row, l, now)
-			hash = l.fold(hash, row) // for the window: below, only what it has used is mixed in
-		}
-		amount := &c.Price
-		if !l.takesPrice(c) {
-			if amount = l.amount(c, &room); amount == nil {
-				continue // Ask was of another charge
+		if l.plain(currency, price, now) {
+			l.Used.IncreaseLow(low, price)
+		} else {
+			var takes bool
+			if crossed, takes = count(f, t, row, c, now, asked, crossed); !takes {
+				continue
 			}
 		}
-		l.Used.Increase(amount)
-		l.Touched = true
-		if !asked {
-			l.Overrun = l.Overrun || amount.Sign() > 0 && l.over(l.Held)
+		if n := int(l.text >> 56); n != 0 {
+			end := len(limits) + n
+			limits = binary.LittleEndian.AppendUint64(limits, l.text)[:end]
+		} else {
+			limits = binary.AppendUvarint(limits, uint64(row))
+			limits = binary.AppendUvarint(limits, l.Born)
 		}
-		if l.Thresholds[0] != 0 {
-			crossed = cross(f, crossed, row, l, amount, now)
-		}
-		limits = binary.AppendUvarint(limits, uint64(row))
-		limits = binary.AppendUvarint(limits, l.Born)
 		used, above := l.Used.Low()
-		hash = machine.Fold(hash^uint64(row)<<32, used^above<<1)
+		mixed = bits.RotateLeft64(mixed, 23) ^ uint64(row)<<32 ^ used ^ above<<1
 	}
 	lock.Unlock()
-	t.Hash, k.Limits = hash, limits
+	t.Fold(mixed)
 	t.Spend(f.visited / limitsPerUnit)
-	return crossed
+	if len(limits) == begin {
+		return limits[:head], crossed
+	}
+	return wire.CloseMessage(limits, begin), crossed
+}
+
+// recordBytes is room for a Counted of the usual number of limits.
+const recordBytes = 256
+
+// all notes all limits at a node and above it.
+func (f *Forest) all(node uint32) {
+	f.taken, f.visited = 0, 0
+	for at := node; at != 0; at = f.nodes.Read(at).Parent {
+		for row := f.nodes.Read(at).FirstLimit; row != 0; row = f.limits.Read(row).Next {
+			f.takings[f.taken] = row
+			f.taken++
+		}
+	}
+	f.visited = f.taken
+}
+
+// count counts what a limit takes of a charge; false: nothing.
+func count(
+	f *Forest, t *accounts.Tx, row uint32, c *Charge, now int64, asked bool, crossed []Crossing,
+) ([]Crossing, bool) {
+	l := f.limits.Write(row)
+	amount, takes := l.takes(c)
+	if !takes {
+		return crossed, false
+	}
+	if now >= l.End {
+		f.roll(row, l, now)
+		t.Hash = l.fold(t.Hash, row) // for the window: Charge mixes in only what it has used
+	}
+	l.Used.Increase(&amount)
+	l.Touched = true
+	if !asked {
+		l.Overrun = l.Overrun || amount.Sign() > 0 && l.over(l.Held)
+	}
+	if l.Thresholds[0] != 0 {
+		crossed = cross(f, crossed, row, l, &amount, now)
+	}
+	l.measure()
+	return crossed, true
 }
 
 // over reports whether a hard limit's used and so much more are beyond it.

@@ -41,7 +41,6 @@ func BenchmarkCharge(b *testing.B) {
 			for customer := range customers {
 				put(fmt.Sprint("customer ", customer), parent, customer+1)
 			}
-			var counted Counted
 			var record []byte
 			b.ReportAllocs()
 			for b.Loop() {
@@ -53,8 +52,7 @@ func BenchmarkCharge(b *testing.B) {
 				if refused, _ := f.Ask(node, &c, day); refused != nil {
 					b.Fatal(refused)
 				}
-				f.Charge(&tx, node, &c, day, &counted, true)
-				record = counted.Append(record[:0])
+				record, _ = f.Charge(&tx, 1, node, &c, day, true, record[:0])
 			}
 		})
 	}

@@ -11,6 +11,7 @@ import (
 	"tollgate/engine/billing/internal/accounts"
 	"tollgate/engine/decimal"
 	"tollgate/engine/page"
+	"tollgate/engine/wire"
 )
 
 // TestALimitCountsNothingOfAnotherCurrency: also where Ask was of a charge that it takes.
@@ -33,7 +34,8 @@ func TestALimitCountsNothingOfAnotherCurrency(t *testing.T) {
 	require.Equal(t, engine.OutcomeDone, o)
 	c.Currency = [3]byte{'E', 'U', 'R'}
 	var counted Counted
-	f.Charge(&tx, node, &c, day, &counted, true)
+	record, _ := f.Charge(&tx, 1, node, &c, day, true, nil)
+	require.NoError(t, wire.Decode(record, &counted))
 	price := f.limits.Read(f.nodes.Read(node).FirstLimit)
 	require.Equal(t, decimal.Exact{}, price.Used)
 	require.Equal(t, decimal.FromInt(1).Exact(), f.limits.Read(price.Next).Used)
@@ -69,7 +71,54 @@ func TestExactTakesFewBytes(t *testing.T) {
 	require.Len(t, appendExact(nil, decimal.FromInt(-1).Exact().Neg()), 11)
 }
 
-// TestRowsAreSmall: what a hold's item holds in a budget takes 96 bytes.
+// TestRowsAreSmall: what a hold's item holds in a budget takes 96 bytes; a limit begins with a line of
+// the cache, and that has all that a usual event needs.
 func TestRowsAreSmall(t *testing.T) {
+	require.Zero(t, unsafe.Sizeof(Limit{})%64)
+	require.EqualValues(t, 64, unsafe.Offsetof(Limit{}.limitKey))
 	require.LessOrEqual(t, unsafe.Sizeof(Item{}), uintptr(96))
+}
+
+// TestRoomIsNoMoreThanThereIs: of a limit that holds, releases and counts amounts of any fraction.
+func TestRoomIsNoMoreThanThereIs(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var f Forest
+		f.Open(page.NewStore())
+		tx := accounts.Tx{}
+		tx.Entry = new(accounts.Entry)
+		put := PutBudget{Env: 1, Key: "a", Name: "a", Limits: []LimitDocument{{
+			Of: MeasurePrice, Limit: decimal.FromBits(0, rapid.Uint64Range(0, 1<<40).Draw(t, "limit")),
+			Window: WindowDay, Thresholds: []byte{50, 90},
+		}}}
+		_, o := f.Put(&tx, &put, Known{Feature: featureNumber, Now: day})
+		require.Equal(t, engine.OutcomeDone, o)
+		node := f.Named(1, []byte("a"))
+		l := f.limits.Read(f.nodes.Read(node).FirstLimit)
+		told := uint8(0)
+		for i := range rapid.IntRange(1, 40).Draw(t, "steps") {
+			c := Charge{Currency: [3]byte{'U', 'S', 'D'}, Price: decimal.ExactOf([4]uint64{
+				rapid.Uint64().Draw(t, "low"), rapid.Uint64Range(0, 40_000).Draw(t, "high"),
+			})}
+			refused, o := f.Ask(node, &c, day)
+			_, planned := f.Plan(node, []Charge{c}, day)
+			require.Equal(t, planned, o)
+			switch {
+			case refused != nil:
+			case rapid.Bool().Draw(t, "hold"):
+				f.Hold(&tx, uint32(i+1), node, &c, 2*day)
+			default:
+				_, crossed := f.Charge(&tx, 1, node, &c, day, true, nil)
+				reached := l.reached()
+				require.Equal(t, reached > told, len(crossed) == 1, "each threshold is told")
+				told = reached
+			}
+			if rapid.Bool().Draw(t, "release") {
+				f.Release(&tx, uint32(rapid.IntRange(1, i+1).Draw(t, "item")))
+			}
+			known := l.room
+			now := *l
+			now.measure()
+			require.LessOrEqual(t, known, now.room)
+		}
+	})
 }

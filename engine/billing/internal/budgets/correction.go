@@ -137,6 +137,7 @@ func (f *Forest) Correct(
 			crossed = cross(f, crossed, row, l, &amount, now)
 		}
 		l.Overrun = l.Overrun || amount.Sign() > 0 && l.over(held)
+		l.measure()
 		t.Hash = l.fold(t.Hash, row)
 	})
 	sum := k.Charge()

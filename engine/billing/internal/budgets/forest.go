@@ -47,9 +47,13 @@ type Forest struct {
 	decoded rows.Series[*zone.Zone]
 	locks   [locks]lock
 
-	// takings are the limits that take of the charge that Apply is at, visited how many it looked at.
-	takings []uint32
-	visited int
+	// first leads from nodes to the first limit at a node or above it that counts anything there,
+	// and its shortcut to the next; shut: a node is closed.
+	first rows.Links
+	// takings are the limits that take of the charge that Apply is at: so many are taken, of those
+	// that were visited.
+	takings        [MaxLevels * MaxLimits]uint32
+	taken, visited int
 }
 
 // Lists are heads of lists of free rows, and how many limits there have been.
@@ -109,7 +113,7 @@ func (f *Forest) Open(store *page.Store) {
 func Bytes(f *Forest) uint64 {
 	return f.nodes.Bytes() + f.keys.Bytes() + f.names.Bytes() + f.limits.Bytes() + f.windows.Bytes() +
 		f.zones.Bytes() + f.tallies.Bytes() + f.items.Bytes() + f.items.by.Bytes() +
-		f.byKey.Bytes() + f.owned.Bytes()
+		f.byKey.Bytes() + f.owned.Bytes() + f.first.Bytes()
 }
 
 // Lock guards the budgets of an environment.
@@ -186,6 +190,12 @@ func (f *Forest) Reindex(owns func(customer uint32)) {
 			f.owned.Set(n.Customer, row)
 			owns(n.Customer)
 		}
+	}
+	for row := range f.nodes.All() {
+		link(f, row)
+	}
+	for row := range f.limits.All() {
+		f.limits.Write(row).shorten(row)
 	}
 	for row, x := range f.items.All() {
 		if x.Node != 0 {

@@ -293,8 +293,10 @@ func (m *model) Event(*rapid.T) {
 		before[row] = l.reached()
 	}
 	admitted := o == engine.OutcomeDone && rapid.Bool().Draw(m.T, "as it was asked")
-	crossed := m.f.Charge(&m.tx, node, &c, m.now, &e.counted, admitted)
-	require.Equal(m, wire.Encode(nil, &e.counted), e.counted.Append(nil))
+	record, crossed := m.f.Charge(&m.tx, 1, node, &c, m.now, admitted, []byte("before"))
+	record = record[len("before"):]
+	require.NoError(m, wire.Decode(record, &e.counted))
+	require.Equal(m, wire.Encode(nil, &e.counted), record)
 	require.Equal(m, c, e.counted.Charge())
 	m.event = append(m.event, e)
 	for _, at := range m.path(key) {
@@ -424,6 +426,7 @@ func (m *model) check() {
 	require.NoError(m, m.f.Check(outside))
 	for _, key := range m.keys {
 		require.Len(m, m.path(key), level(&m.f, m.f.Named(1, []byte(key))))
+		m.checkShortcuts(key)
 		for row := m.first(key); row != 0; row = m.f.limits.Read(row).Next {
 			l := m.f.limits.Read(row)
 			require.Equal(m, m.used(l, l.Start, l.End), l.Used, "%s %s", key, l.Window)
@@ -438,6 +441,28 @@ func (m *model) check() {
 			}
 		}
 	}
+}
+
+// checkShortcuts compares what leads on from a node with its limits and those above it.
+func (m *model) checkShortcuts(key string) {
+	row, closed := m.f.first.At(m.f.Named(1, []byte(key))), false
+	for _, at := range m.path(key) {
+		if closed = m.nodes[at].archived || m.nodes[at].frozen; closed {
+			break
+		}
+		for limit := m.first(at); limit != 0; limit = m.f.limits.Read(limit).Next {
+			require.Equal(m, limit, row)
+			l := *m.f.limits.Read(row)
+			row = l.above
+			room := l.room
+			l.shorten(limit)
+			require.LessOrEqual(m, room, l.room, "what is known is no more than what there is")
+			require.Equal(m, m.f.limits.Read(limit).code, l.code)
+			require.Equal(m, m.f.limits.Read(limit).text, l.text)
+		}
+	}
+	require.Equal(m, closed, row == shut)
+	require.True(m, closed || row == 0)
 }
 
 func TestForestIsWhatEventsAndHoldsAddUpTo(t *testing.T) {
@@ -654,7 +679,7 @@ func TestWindowsOfThePastAreKept(t *testing.T) {
 	events := make([]Counted, 30)
 	for i := range events {
 		c := Charge{Cost: decimal.FromInt(int64(i) + 1)}
-		f.Charge(&tx, node, &c, int64(i+10)*day, &events[i], false)
+		charge(&f, &tx, node, &c, int64(i+10)*day, &events[i])
 	}
 	l := f.limits.Read(f.nodes.Read(node).FirstLimit)
 	require.EqualValues(t, MaxWindows, l.Count)
@@ -755,7 +780,7 @@ func TestViewsSayWhatIsClosedAbove(t *testing.T) {
 	}
 	require.Empty(t, closed("d"))
 	var counted Counted
-	f.Charge(&tx, f.Named(1, []byte("d")), &Charge{Cost: decimal.FromInt(17)}, day, &counted, false)
+	charge(&f, &tx, f.Named(1, []byte("d")), &Charge{Cost: decimal.FromInt(17)}, day, &counted)
 	runs := func(maximum int) string {
 		keys, count := f.RunningOut(1, 80, maximum, day)
 		return fmt.Sprint(keys, count)
@@ -789,7 +814,7 @@ func TestAHigherLimitTellsItsThresholdsAgain(t *testing.T) {
 	}
 	charge := func(cost int64) (told []uint8) {
 		c := Charge{Cost: decimal.FromInt(cost)}
-		for _, x := range f.Charge(&tx, f.Named(1, []byte("a")), &c, day, new(Counted), false) {
+		for _, x := range charge(&f, &tx, f.Named(1, []byte("a")), &c, day, new(Counted)) {
 			told = append(told, x.Percent)
 		}
 		return told
@@ -889,8 +914,8 @@ func TestAForcedCorrectionIsAnOverrun(t *testing.T) {
 	node := f.Named(1, []byte("a"))
 	c, more := Charge{Cost: decimal.FromInt(8)}, Charge{Cost: decimal.FromInt(3)}
 	var first, second Counted
-	f.Charge(&tx, node, &c, day, &first, false)
-	f.Charge(&tx, node, &c, 2*day, &second, false)
+	charge(&f, &tx, node, &c, day, &first)
+	charge(&f, &tx, node, &c, 2*day, &second)
 	l := f.limits.Read(f.nodes.Read(node).FirstLimit)
 	less := more.Neg()
 	for _, event := range []*Counted{&first, &second} {
@@ -936,4 +961,15 @@ func TestAWindowBeginsNoEarlierThanTheOneBeforeEnds(t *testing.T) {
 	l := Limit{limitKey: limitKey{Window: WindowDay}, Start: 4 * day, End: 5*day + hourMS}
 	start, end := f.bounds(&l, 5*day+2*hourMS)
 	require.Equal(t, []int64{l.End, 6 * day}, []int64{start, end})
+}
+
+// charge counts a charge that was not asked for.
+func charge(
+	f *Forest, tx *accounts.Tx, node uint32, c *Charge, now int64, k *Counted,
+) []Crossing {
+	record, crossed := f.Charge(tx, 1, node, c, now, false, nil)
+	if err := wire.Decode(record, k); err != nil {
+		panic(err)
+	}
+	return crossed
 }

@@ -180,6 +180,7 @@ func (f *Forest) addHeld(t *accounts.Tx, node uint32, c Charge) (visited int) {
 			if takes && amount != (decimal.Exact{}) {
 				l := f.limits.Write(row)
 				l.Held, _ = l.Held.Add(amount)
+				l.take(&amount)
 				t.Hash = l.fold(t.Hash, row)
 			}
 			row = f.limits.Read(row).Next

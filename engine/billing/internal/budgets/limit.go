@@ -102,6 +102,7 @@ func (f *Forest) roll(row uint32, l *Limit, now int64) {
 	}
 	l.Start, l.End = f.next(l, now)
 	l.Used, l.Told, l.Touched, l.Overrun = decimal.Exact{}, 0, false, false
+	l.room = 0
 }
 
 // closeWindow keeps the window of a limit behind those that were closed before; the oldest goes

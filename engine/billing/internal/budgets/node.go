@@ -85,6 +85,7 @@ func (f *Forest) Put(t *accounts.Tx, c *PutBudget, w Known) (before uint32, o en
 	}
 	f.names.Write(p.row).Data = c.Name
 	f.replaceLimits(t, c, p, w.Now)
+	relink(f, t, p.row)
 	f.in(c.Env).again()
 	t.Fold(uint64(p.row)<<32 ^ uint64(n.Customer))
 	t.Spend(4 + 2*len(c.Limits))
@@ -282,6 +283,7 @@ func (f *Forest) replaceLimits(t *accounts.Tx, c *PutBudget, p putting, now int6
 			f.limits.Write(last).Next = row
 		}
 		last = row
+		l.shorten(row)
 	}
 	if last == 0 {
 		f.nodes.Write(p.row).FirstLimit = 0
@@ -346,6 +348,7 @@ func (f *Forest) Move(t *accounts.Tx, c *MoveBudget, now int64) (before string, 
 	}
 	n = f.nodes.Write(row)
 	n.Parent = parent
+	relink(f, t, row)
 	f.in(c.Env).again()
 	n.changed(now)
 	t.Fold(uint64(row)<<32 ^ uint64(parent))
@@ -450,6 +453,7 @@ func (f *Forest) Set(t *accounts.Tx, env uint32, key string, now int64, set func
 	lock := f.Lock(env)
 	lock.Lock()
 	*f.nodes.Write(row) = n
+	relink(f, t, row)
 	lock.Unlock()
 	t.Fold(uint64(row)<<8 ^ uint64(rows.Flags(n.Frozen, n.Archived)))
 	return before, after, engine.OutcomeDone

@@ -61,15 +61,21 @@ func (n *Node) Status() string {
 	return "ACTIVE"
 }
 
-// Limit is a limit of a node, with what its present window has used.
+// Limit is a limit of a node, with what its present window has used. What a usual event needs of it
+// is in one line of the cache, its first 64 bytes, and a row is three lines.
 //
-//schema:row
+//schema:row Feature Zone Currency Of Window Max Used Held Start End Born Node Next
+//schema:row FirstClosed LastClosed Count Thresholds Told Soft Touched Overrun
+//schema:row -room -text -above -code
 type Limit struct {
-	limitKey
-	Max decimal.Decimal
 	// Used is what counted in [Start, End), Held what is held whatever the window.
-	Used, Held decimal.Exact
-	Start, End int64
+	Used decimal.Exact
+	End  int64
+	shortcut
+	limitKey
+	Max   decimal.Decimal
+	Held  decimal.Exact
+	Start int64
 	// Born numbers the limits that there have been: events name by it what they counted in, since
 	// rows are used again. 0: the row is free.
 	Born                           uint64
@@ -82,6 +88,7 @@ type Limit struct {
 	// Touched reports whether the window counted anything, Overrun whether it counted anything
 	// beyond a hard limit.
 	Touched, Overrun bool
+	_                [16]byte
 }
 
 // limitKey is what makes a limit another one: while it stays, the limit goes on counting.

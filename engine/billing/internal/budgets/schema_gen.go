@@ -52,19 +52,6 @@ func (v *Counted) Fields(w *wire.Codec) {
 	wire.Uint(w, 8, &v.Node)
 }
 
-// append appends the fields as Fields encodes them.
-func (v *Counted) append(dst []byte) []byte {
-	dst = wire.AppendUint(dst, 1, uint64(v.Feature))
-	dst = wire.AppendText(dst, 2, v.Currency)
-	dst = wire.AppendDecimal(dst, 3, v.Units)
-	dst = wire.AppendDecimal(dst, 4, v.Cost)
-	dst = wire.AppendBlob(dst, 5, v.Price)
-	dst = wire.AppendInt(dst, 6, v.At)
-	dst = wire.AppendBlob(dst, 7, v.Limits)
-	dst = wire.AppendUint(dst, 8, uint64(v.Node))
-	return dst
-}
-
 // Fields implements wire.Fielder.
 func (v *FreezeBudget) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)

@@ -17,9 +17,7 @@ import (
 type Budgets struct {
 	Forest budgets.Forest
 	of     *lifecycle.Projector
-	// charge is that of the event that Apply is at, counted what it counted where.
-	charge  Charge
-	counted budgets.Counted
+	charge Charge // of the event that Apply is at
 }
 
 // Open makes the tables.
@@ -58,6 +56,7 @@ type Charge struct {
 	// Record is for the event's journal record, once it is counted.
 	Record []byte
 	asked  bool // limits were asked, last of all
+	env    uint32
 }
 
 // Plan finds where usage counts, and asks the limits there. It changes nothing: the caller has let
@@ -72,7 +71,7 @@ func (b *Budgets) Plan(t *lifecycle.Runner, u *Usage) (*Charge, engine.Outcome) 
 		return nil, engine.OutcomeDone
 	}
 	c := &b.charge
-	if c.Node = node; !b.value(u, &c.Charge) {
+	if c.Node, c.env = node, u.Env; !b.value(u, &c.Charge) {
 		return nil, engine.OutcomeOverflow
 	}
 	if c.asked = !u.Forced; u.Forced {
@@ -141,11 +140,11 @@ func (b *Budgets) setCurrency(c *budgets.Charge, env, version uint32) {
 
 // Count counts usage at its node, and tells which thresholds it has reached.
 func (b *Budgets) Count(t *lifecycle.Runner, customer uint32, c *Charge, now int64) {
-	crossed := b.Forest.Charge(&t.Tx, c.Node, &c.Charge, now, &b.counted, c.asked)
+	var crossed []budgets.Crossing
+	c.Record, crossed = b.Forest.Charge(&t.Tx, c.env, c.Node, &c.Charge, now, c.asked, c.Record[:0])
 	for i := range crossed {
 		b.emit(t, customer, &crossed[i], now)
 	}
-	c.Record = b.counted.Append(c.Record[:0])
 }
 
 // emit queues a message about a threshold that was reached.

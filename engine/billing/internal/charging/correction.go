@@ -133,7 +133,7 @@ func (k *Correcting) price() (more decimal.Exact, ok bool) {
 func (b *Budgets) planAnew(
 	t *lifecycle.Runner, k *Correcting, node uint32,
 ) (*Correction, engine.Outcome) {
-	c := &Correction{env: k.Env, anew: &Charge{Node: node}, at: *k}
+	c := &Correction{env: k.Env, anew: &Charge{Node: node, env: k.Env}, at: *k}
 	c.anew.Feature, c.anew.Units, c.anew.Cost = k.Feature, k.Units, k.Cost
 	if k.Units.Sign() < 0 { // it costs more, and gives back none of what it has not counted
 		c.anew.Units = decimal.Decimal{}
@@ -160,11 +160,11 @@ func (b *Budgets) planAnew(
 func (b *Budgets) Correct(t *lifecycle.Runner, c *Correction) []byte {
 	if c.anew != nil {
 		b.Count(t, c.at.Customer, c.anew, c.at.Now)
-		if counted := b.counted; c.at.KeyNode != 0 {
-			counted.Node = c.anew.Node
-			return wire.Encode(nil, &counted)
+		record := c.anew.Record
+		if c.at.KeyNode != 0 {
+			record = budgets.AppendNode(record, c.anew.Node)
 		}
-		return c.anew.Record
+		return record
 	}
 	crossed := b.Forest.Correct(&t.Tx, c.env, &c.counted, &c.change, c.at.Now)
 	for i := range crossed {

@@ -48,7 +48,7 @@ func (b *Budgets) Settle(node uint32, u *Usage) (*Charge, engine.Outcome) {
 	}
 	c := &b.charge
 	c.asked = false
-	if c.Node = node; !b.value(u, &c.Charge) {
+	if c.Node, c.env = node, u.Env; !b.value(u, &c.Charge) {
 		return nil, engine.OutcomeOverflow
 	}
 	return c, engine.OutcomeDone
