@@ -11,8 +11,8 @@ import (
 	"tollgate/engine/wire"
 )
 
-// TestUsageEntriesEncodeAsTheirFieldsSay holds the encoder and the quick decoder of journal records to
-// Fields. What is too long for the latter, or spoiled, it leaves to Fields.
+// TestUsageEntriesEncodeAsTheirFieldsSay holds the encoder and the quick decoder of journal records
+// to Fields. The latter leaves what is too long or spoiled to Fields.
 func TestUsageEntriesEncodeAsTheirFieldsSay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sum := func(name string) decimal.Decimal {
