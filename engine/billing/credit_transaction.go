@@ -136,8 +136,12 @@ func (c *ReverseTransaction) apply(t *turn, e *accounts.Environment) engine.Outc
 		if p.Frozen {
 			return engine.OutcomePoolFrozen
 		}
-		if !t.Grants.Read(x.Grant).Live(now) {
+		g := t.Grants.Read(x.Grant)
+		if !g.Live(now) {
 			return engine.OutcomeTransactionFinal
+		}
+		if p.Hard && t.Customers.Read(p.Customer).Held && t.free(x.Pool, now).Less(g.Remaining) {
+			return engine.OutcomeCreditsEmpty
 		}
 	case x.Kind != credits.TransactionDeduction:
 		return engine.OutcomeTransactionFinal

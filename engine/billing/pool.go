@@ -185,6 +185,7 @@ func (t *turn) setPool(
 	t.Tally(row, 1)
 	if *p != before {
 		p.ModifiedAt, changed = now, true
+		t.Stopped(row, &before, now)
 		t.ReschedulePool(row)
 	}
 	lock.Unlock()

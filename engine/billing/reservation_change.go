@@ -245,8 +245,15 @@ func (h *settling) bill(t *turn) {
 	}
 	h.left, h.parts = len(parts), parts
 	for i := range parts {
-		if parts[i].plan(t, h, h.now) != engine.OutcomeDone ||
-			parts[i].carryOut(t, h, nil, h.now) != engine.OutcomeDone {
+		parts[i].plan(t, h, h.now) // what is held is not refused
+	}
+	if h.budgeted(t) {
+		if node, _, outcome := h.weigh(t); outcome == engine.OutcomeDone && node != 0 {
+			h.markBeyond(t, node)
+		}
+	}
+	for i := range parts {
+		if parts[i].carryOut(t, h, nil) != engine.OutcomeDone {
 			h.left--
 		}
 	}

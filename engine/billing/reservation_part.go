@@ -6,6 +6,7 @@ import (
 	"tollgate/engine"
 	"tollgate/engine/billing/internal/budgets"
 	"tollgate/engine/billing/internal/charging"
+	"tollgate/engine/billing/internal/credits"
 	"tollgate/engine/billing/internal/holds"
 	"tollgate/engine/billing/internal/sums"
 	"tollgate/engine/credit"
@@ -18,8 +19,13 @@ type part struct {
 	delta decimal.Decimal
 	usage usage
 	given *SettleItem
-	// beyond reports whether it is more than the item holds.
-	beyond bool
+	// at is when it occurred, or was reserved, where the plan of then alone has the feature.
+	at int64
+	// beyond reports whether it is more units than the item holds, dear whether they count more in
+	// budgets than these hold for the item.
+	beyond, dear bool
+	// tried is set where usage is what try made of it, and still holds.
+	tried bool
 }
 
 // plan decides about all parts together. It changes nothing, and nothing that it admits is refused
@@ -34,75 +40,119 @@ func (h *settling) plan(t *turn, occurredAt int64) engine.Outcome {
 		}
 		beyond = beyond || h.parts[i].beyond
 	}
-	asks = asks || h.hold.RefuseOverrun && beyond
-	beyond = beyond && t.budgets.Forest.Any(h.env.Number)
-	if !asks && !beyond && len(h.parts) < 2 { // a single one refuses by itself
+	if len(h.parts) < 2 && !h.budgeted(t) { // it refuses by itself
 		return engine.OutcomeDone
 	}
-	var charges []budgets.Charge
-	node := uint32(0)
-	for i := range h.parts {
-		u, outcome := h.parts[i].try(t, h, occurredAt)
-		switch {
-		case outcome.Refused():
-			return outcome
-		case u.charged != nil:
-			node, charges = u.charged.Node, append(charges, u.charged.Charge)
-		}
+	node, dear, outcome := h.weigh(t)
+	if outcome.Refused() || node == 0 {
+		return outcome
 	}
+	held := budgets.HolderOf(&t.budgets.Forest, h.hold.FirstItem) != 0
+	asks = asks || h.hold.RefuseOverrun && (beyond || dear && held)
 	switch {
-	case node == 0 || !asks && !beyond:
+	case !asks && (beyond || dear):
+		h.markBeyond(t, node)
 		return engine.OutcomeDone
 	case !asks:
-		h.markBeyond(t, node, charges, occurredAt)
 		return engine.OutcomeDone
 	case h.hold.State == holds.ReservationOpen:
-		charges = append(charges, h.givesBack(t, charges, len(h.parts))...)
+		h.charges = append(h.charges, h.givesBack(t, h.charges, len(h.parts))...)
 	}
-	return t.budgets.Ask(&t.Runner, h.env.Number, node, charges, h.now)
+	return t.budgets.Ask(&t.Runner, h.env.Number, node, h.charges, h.now)
 }
 
-// markBeyond finds what the budget would not admit of parts that go beyond their holds, and that is
+// budgeted reports whether what settles the reservation may count in budgets.
+func (h *settling) budgeted(t *turn) bool {
+	return t.budgets.Forest.Any(h.env.Number) &&
+		(h.words.Budget != "" || t.Customers.Read(h.hold.Customer).Budgeted)
+}
+
+// weigh finds what the parts count in budgets, by part, and whether any counts more than is held for
+// it. node 0: they count in none.
+func (h *settling) weigh(t *turn) (node uint32, dear bool, outcome engine.Outcome) {
+	h.charges = h.charges[:0]
+	for i := range h.parts {
+		p := &h.parts[i]
+		u, outcome := p.try(t, h)
+		if outcome.Refused() {
+			return 0, false, outcome
+		}
+		if p.tried = len(h.parts) == 1; p.tried {
+			p.usage = u
+		}
+		if u.charged == nil {
+			continue
+		}
+		node, h.charges = u.charged.Node, append(h.charges, u.charged.Charge)
+		held := p.held(t, h)
+		p.dear = u.charged.Exceeds(&held)
+		dear = dear || p.dear
+	}
+	return node, dear, engine.OutcomeDone
+}
+
+// held is what budgets hold for the part's item.
+func (p *part) held(t *turn, h *settling) (held budgets.Charge) {
+	_, held = t.budgets.Forest.HeldBy(t.holds.ItemRow(&h.hold, p.item))
+	return held
+}
+
+// markBeyond finds what the budget would not admit of parts that go beyond what is held, and that is
 // recorded all the same. Beside one of them, the parts before it count whole, and of those behind
 // it the ones that go beyond their holds what these hold. Charges are by part: a
 // customer's budgets are asked about each of them, or about none.
-func (h *settling) markBeyond(
-	t *turn, node uint32, charges []budgets.Charge, occurredAt int64,
-) {
+func (h *settling) markBeyond(t *turn, node uint32) {
+	now := h.env.Now(t.Stamp)
 	for i := range h.parts {
 		p := &h.parts[i]
-		if !p.beyond {
+		if !p.exceeds() {
 			continue
 		}
-		asked := slices.Clone(charges)
+		asked := slices.Clone(h.charges)
 		for j := i + 1; j < len(asked); j++ {
-			if h.parts[j].beyond {
+			if h.parts[j].exceeds() {
 				asked[j] = budgets.Charge{}
 			}
 		}
-		asked = append(asked, h.givesBack(t, charges, i+1)...)
-		_, o := t.budgets.Forest.Plan(node, asked, h.now)
+		asked = append(asked, h.givesBack(t, h.charges, i+1)...)
+		_, o := t.budgets.Forest.Plan(node, asked, now)
 		if o == engine.OutcomeDone {
 			continue
 		}
-		fits := h.items[p.item].Held()
-		if o == engine.OutcomeBudgetExceeded {
-			fits = t.maxFitting(fits, p.delta, func(units decimal.Decimal) (fit bool, work int) {
-				u, outcome := p.less(units).try(t, h, occurredAt)
-				if work = 1; u.late != nil {
-					work += u.late.Weight()
-				}
-				if outcome.Refused() || u.charged == nil {
-					return false, work
-				}
-				asked[i] = u.charged.Charge
-				_, o := t.budgets.Forest.Plan(node, asked, h.now)
-				return o == engine.OutcomeDone, work
-			})
+		p.tried = false
+		held := p.held(t, h)
+		fit := func(units decimal.Decimal) (fit bool, work int) {
+			u, outcome := p.less(units).try(t, h)
+			if work = 1; u.late != nil {
+				work += u.late.Weight()
+			}
+			if outcome.Refused() || u.charged == nil {
+				return false, work
+			}
+			asked[i] = u.charged.Charge
+			if !asked[i].Exceeds(&held) {
+				return true, work
+			}
+			_, o := t.budgets.Forest.Plan(node, asked, now)
+			return o == engine.OutcomeDone, work
+		}
+		fits, not := decimal.Min(h.items[p.item].Held(), p.delta), p.delta
+		own := !p.dear || p.beyond
+		if own && p.dear {
+			own, _ = fit(fits)
+		}
+		if !own {
+			fits, not = decimal.Decimal{}, fits
+		}
+		if !own || o == engine.OutcomeBudgetExceeded {
+			fits = t.maxFitting(fits, not, fit)
 		}
 		p.usage.overrun = decimal.Max(p.usage.overrun, sums.Difference(p.delta, fits))
 	}
 }
+
+// exceeds reports whether the part goes beyond what is held for it.
+func (p *part) exceeds() bool { return p.beyond || p.dear }
 
 // less is the part with fewer units, and its share of a cost that is stated.
 func (p *part) less(units decimal.Decimal) *part {
@@ -156,7 +206,7 @@ func (h *settling) givesBack(
 		for j := range h.parts {
 			switch {
 			case h.parts[j].item != n:
-			case j >= from && h.parts[j].beyond:
+			case j >= from && h.parts[j].exceeds():
 				keeps = true
 			default:
 				left.Settled, part = sums.Of(left.Settled, h.parts[j].delta), &counts[j]
@@ -176,15 +226,20 @@ func (h *settling) givesBack(
 	return charges
 }
 
-// plan decides what becomes of a part that goes beyond what is held. It changes nothing.
+// plan decides what becomes of a part that goes beyond what is held. It changes nothing. Units that
+// the plan has lost since they were reserved count where they were reserved.
 func (p *part) plan(t *turn, h *settling, occurredAt int64) engine.Outcome {
 	i := &h.items[p.item]
 	u := &p.usage
 	u.customer, u.feature, u.recordedAt, u.settling = h.hold.Customer, i.Feature, h.now, h
+	p.at = occurredAt
 	own := decimal.Decimal{}
 	if h.hold.State == holds.ReservationOpen {
 		u.place = t.within(h.catalog, i.Subscription, i.Feature, occurredAt)
-		own = i.Held()
+		if own = i.Held(); u.place.Feature == nil {
+			p.at = h.hold.CreatedAt
+			u.place = t.within(h.catalog, i.Subscription, i.Feature, p.at)
+		}
 	} else { // expired: an ordinary event
 		c := RecordUsage{Env: h.env.Number, OccurredAt: occurredAt}
 		at, _ := c.place(t, h.catalog, usageTarget{u.customer, i.Feature, h.now})
@@ -207,7 +262,7 @@ func (p *part) plan(t *turn, h *settling, occurredAt int64) engine.Outcome {
 	if p.beyond = own.Less(p.delta); !p.beyond {
 		return engine.OutcomeDone
 	}
-	return p.overrun(t, h, occurredAt, own)
+	return p.overrun(t, h, own)
 }
 
 // keeps returns how many credits stay held when the part is settled: those of other reservations,
@@ -250,10 +305,10 @@ func (p *part) burns(h *settling, u *usage) decimal.Decimal {
 }
 
 // overrun decides about what goes beyond the hold: what fits counts as any event.
-func (p *part) overrun(t *turn, h *settling, at int64, own decimal.Decimal) engine.Outcome {
+func (p *part) overrun(t *turn, h *settling, own decimal.Decimal) engine.Outcome {
 	u := &p.usage
 	refuses := h.hold.RefuseOverrun && h.hold.State == holds.ReservationOpen
-	fits, level, outcome := u.fitting(t, &RecordUsage{Units: p.delta, OccurredAt: at}, refuses)
+	fits, level, outcome := u.fitting(t, &RecordUsage{Units: p.delta, OccurredAt: p.at}, refuses)
 	if outcome.Refused() {
 		return outcome
 	}
@@ -341,21 +396,59 @@ func (u *usage) compared(
 
 // try is what could still refuse to carry a part out: numbers that are too large. It changes
 // nothing. What the usage counts in budgets is valid until the next try; nil: nothing.
-func (p *part) try(t *turn, h *settling, occurredAt int64) (u usage, outcome engine.Outcome) {
+func (p *part) try(t *turn, h *settling) (u usage, outcome engine.Outcome) {
 	u = p.usage
-	e := RecordUsage{Units: p.delta, OccurredAt: occurredAt}
+	outcome = p.measure(t, h, &u)
+	return u, outcome
+}
+
+// measure finds what a part's usage counts, costs, burns and counts in budgets.
+func (p *part) measure(t *turn, h *settling, u *usage) (outcome engine.Outcome) {
+	e := RecordUsage{Units: p.delta, OccurredAt: p.at}
 	p.cost(h, &e)
 	outcome = u.price(&e, h.catalog.Feature(u.feature))
 	if outcome == engine.OutcomeDone {
 		outcome = u.count(t, &e)
 	}
 	if !outcome.Refused() && u.place.Credited() {
-		u.burning, outcome = t.PlanBurn(u.place, u.need(e.Units), h.now)
+		u.burning, outcome = t.PlanBurn(u.place, p.need(h), h.now)
 	}
 	if !outcome.Refused() {
-		outcome = h.charge(t, &e, &u)
+		outcome = h.charge(t, &e, u)
 	}
-	return u, outcome
+	return outcome
+}
+
+// need is what the part needs of credits.
+func (p *part) need(h *settling) *credits.Need {
+	n, i := p.usage.need(p.delta), &h.items[p.item]
+	if h.hold.State == holds.ReservationOpen && i.Pool == p.usage.place.Feature.Credits.Pool {
+		n.Held, n.Since = i.Credits, h.hold.CreatedAt
+	}
+	return n
+}
+
+// unpaid is how many units of a part that was tried are recorded although neither credits nor a
+// price pay for them, or the hard limit of their own closed period does not admit them: reserving
+// them has not kept these.
+func (p *part) unpaid(h *settling) (units decimal.Decimal) {
+	u := &p.usage
+	switch f := u.place.Feature; {
+	case h.hold.State != holds.ReservationOpen:
+		return units
+	case f == nil:
+		return p.delta // the plan of no time that takes usage has the feature
+	case u.place.Credited() && !f.Credits.Fallback:
+		units = sums.Difference(p.delta, u.burning.Covered)
+	}
+	if u.late != nil && u.spot.Closed != nil {
+		total, f, present := u.late.Compared(u.spot.Closed, u.feature)
+		if f.HasMax && f.Hard && !present {
+			beyond := decimal.Min(p.delta, sums.Remaining(total, f.Max))
+			units = decimal.Max(units, beyond)
+		}
+	}
+	return units
 }
 
 // cost puts into a part's event what it costs the provider: what the settlement states, else what
@@ -370,14 +463,12 @@ func (p *part) cost(h *settling, e *RecordUsage) {
 }
 
 // carryOut records a part as a usage event. With the last one the reservation gets its new state.
-func (p *part) carryOut(
-	t *turn, h *settling, c *SettleReservation, occurredAt int64,
-) engine.Outcome {
+func (p *part) carryOut(t *turn, h *settling, c *SettleReservation) engine.Outcome {
 	i, u := &h.items[p.item], &p.usage
 	u.kept = p.keeps(t, h) // parts before it have burnt theirs
 	h.feature = append(h.feature[:0], h.catalog.Feature(i.Feature).Document.Key...)
 	e := RecordUsage{
-		Env: h.env.Number, Attempt: uint32(t.Index) | 1, Units: p.delta, OccurredAt: occurredAt,
+		Env: h.env.Number, Attempt: uint32(t.Index) | 1, Units: p.delta, OccurredAt: p.at,
 		FeatureKey: h.feature,
 	}
 	if c != nil {
@@ -392,21 +483,12 @@ func (p *part) carryOut(
 	h.name(t, &e, c)
 	t.m.scratch.sealed = e.Seal(t.m.scratch.sealed[:0])
 	t.Payload = t.m.scratch.sealed
-	if outcome := u.price(&e, h.catalog.Feature(i.Feature)); outcome != engine.OutcomeDone {
-		return outcome
-	}
-	if outcome := u.count(t, &e); outcome.Refused() {
-		return outcome
-	}
-	if u.place.Credited() {
-		var outcome engine.Outcome
-		if u.burning, outcome = t.PlanBurn(u.place, u.need(e.Units), h.now); outcome.Refused() {
+	if !p.tried {
+		if outcome := p.measure(t, h, u); outcome.Refused() {
 			return outcome
 		}
 	}
-	if outcome := h.charge(t, &e, u); outcome != engine.OutcomeDone {
-		return outcome
-	}
+	u.overrun = decimal.Max(u.overrun, p.unpaid(h))
 	h.at, h.total, h.counts = p.item, sums.Of(i.Settled, p.delta), u.charged
 	if !u.overrun.IsZero() {
 		for len(h.words.Overruns) < len(h.items) {

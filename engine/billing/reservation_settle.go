@@ -320,7 +320,7 @@ func (c *SettleReservation) settle(
 	}
 	h.left = len(parts)
 	for i := range parts {
-		if outcome := parts[i].carryOut(t, h, c, occurredAt); outcome != engine.OutcomeDone {
+		if outcome := parts[i].carryOut(t, h, c); outcome != engine.OutcomeDone {
 			return outcome // of the first item: nothing has changed
 		}
 	}

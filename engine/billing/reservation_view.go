@@ -401,6 +401,8 @@ type settling struct {
 	// parts are what a settlement adds; partial is set where the reservation stays open.
 	parts   []part
 	partial bool
+	// charges are what parts count in budgets.
+	charges []budgets.Charge
 	// node is the budget where items are to be held that are held at none. rehold is set where
 	// all are to be held anew: what they count may have changed, since until was when they expire.
 	node   uint32
@@ -465,6 +467,10 @@ func (h *settling) holdsOn(t *turn, i *holds.Item, was, part *budgets.Charge) (
 	charge budgets.Charge, ok bool,
 ) {
 	charge, ok = t.chargeOf(h.hold.Customer, i, h.now, h.hold.ExpiresAt)
+	at := t.within(h.catalog, i.Subscription, i.Feature, h.now)
+	if at.Feature == nil { // it counts where it was reserved
+		charge.Currency, charge.Price = was.Currency, was.Price
+	}
 	switch {
 	case !ok:
 	case part != nil:
@@ -526,10 +532,11 @@ func (h *settling) charge(t *turn, c *RecordUsage, u *usage) (outcome engine.Out
 // reservationAt opens a reservation by its row.
 func (t *turn) reservationAt(row uint32) *settling {
 	h := &t.m.scratch.settling
-	text, key, feature, items, totals, parts :=
-		h.text, h.key, h.feature, h.items, h.totals, h.parts
+	text, key, feature, items, totals, parts, charges :=
+		h.text, h.key, h.feature, h.items, h.totals, h.parts, h.charges
 	*h = settling{} // in place
 	h.text, h.key, h.feature, h.totals, h.parts = text, key, feature, totals[:0], parts[:0]
+	h.charges = charges[:0]
 	h.row, h.hold = row, *t.holds.Rows.Read(row)
 	h.items = t.holds.ItemsOf(&h.hold, items[:0])
 	h.env = t.Environment(t.Customers.Read(h.hold.Customer).Env)

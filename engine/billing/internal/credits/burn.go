@@ -107,6 +107,10 @@ type Need struct {
 	Kept decimal.Decimal
 	// Forced usage is not refused: what neither credits nor a price cover stays unpaid.
 	Forced bool
+	// Held are the credits that the usage's own reservation holds since an instant: a pool that was
+	// stopped later still pays them.
+	Held  decimal.Decimal
+	Since int64
 }
 
 // PlanBurn plans how usage at a place burns credits. It changes nothing. It returns CreditsEmpty if
@@ -151,11 +155,47 @@ func (t *Burner) PlanBurn(
 		draws = append(draws, Draw{Pool: soft, Amount: rest})
 		rest = decimal.Decimal{}
 	}
+	if rest.Sign() > 0 && n.Held.Sign() > 0 {
+		owed := sums.Remaining(n.Held, credit.Less(need, rest))
+		var paid decimal.Decimal
+		draws, paid = t.drawStopped(n, c.Pool, decimal.Min(rest, owed), draws, now)
+		rest = credit.Less(rest, paid)
+	}
 	t.Moves.draws = draws
 	if rest.Sign() > 0 && !c.Fallback && !n.Forced {
 		return b, engine.OutcomeCreditsEmpty
 	}
 	return Burning{draws, credit.Covered(n.Units, rest, c.Weight)}, engine.OutcomeDone
+}
+
+// drawStopped adds the draws of what a reservation holds from pools that were frozen or archived
+// since: first in burn order first. It returns what they pay.
+func (t *Burner) drawStopped(
+	n *Need, name catalogs.PoolName, amount decimal.Decimal, draws []Draw, now int64,
+) (more []Draw, paid decimal.Decimal) {
+	var stopped []uint32
+	for row := t.S.FirstPool(n.Customer); row != 0; row = t.S.Pools.Read(row).Next {
+		p := t.S.Pools.Read(row)
+		_, fits := p.Consumed.Add(amount)
+		if p.Name == name && p.stopped() && fits && n.Since <= t.S.PoolWords(row).StoppedAt {
+			stopped = append(stopped, row)
+		}
+	}
+	slices.SortStableFunc(stopped, func(a, b uint32) int {
+		return cmp.Compare(t.S.Pools.Read(a).Priority, t.S.Pools.Read(b).Priority)
+	})
+	rest := amount
+	for _, row := range stopped {
+		t.Spend(1 + int(t.S.Pools.Read(row).Grants)/8)
+		rest = t.S.Draw(row, rest, now, &draws)
+	}
+	for _, row := range stopped {
+		if rest.Sign() > 0 && !t.S.Pools.Read(row).Hard {
+			draws = append(draws, Draw{Pool: row, Amount: rest})
+			rest = decimal.Decimal{}
+		}
+	}
+	return draws, credit.Less(amount, rest)
 }
 
 // keep cuts draws, from the last one on, until the reserved credits are left.

@@ -179,6 +179,9 @@ func (t *Burner) Prune(row uint32) {
 		w.Next, w.Linked = 0, false
 		p.Grants--
 	}
+	if p.Archived {
+		next = 0 // it keeps its credits
+	}
 	if p.NextExpiry != next {
 		p.NextExpiry = next
 		t.S.ReschedulePool(row)

@@ -67,6 +67,9 @@ type PoolText struct {
 	Metadata     []byte `wire:"4"`
 	// LowBalance is the balance at which the pool is low; 0: none.
 	LowBalance decimal.Decimal `wire:"5"`
+	// StoppedAt is since when the pool is frozen or archived: reservations of before still draw
+	// what they hold of it.
+	StoppedAt int64 `wire:"6"`
 }
 
 // Balance is granted − consumed − expired − reversed. Each total is within the range of numbers,
@@ -129,6 +132,23 @@ func (t *Burner) SetLowBalance(row uint32, low decimal.Decimal) {
 	words.LowBalance = low
 	t.S.PoolTexts.Write(row).Data = string(wire.Encode(nil, &words))
 	t.S.Pools.Write(row).watch(low)
+}
+
+// stopped reports whether the pool pays nothing but what reservations hold of it.
+func (p *Pool) stopped() bool { return p.Frozen || p.Archived }
+
+// Stopped notes that a pool has stopped paying, or pays again, where that was otherwise before.
+// Callers hold the customer's lock.
+func (t *Burner) Stopped(row uint32, before *Pool, now int64) {
+	p := t.S.Pools.Read(row)
+	if p.stopped() == before.stopped() {
+		return
+	}
+	words := t.S.PoolWords(row)
+	if words.StoppedAt = 0; p.stopped() {
+		words.StoppedAt = now
+	}
+	t.S.PoolTexts.Write(row).Data = string(wire.Encode(nil, &words))
 }
 
 // PoolWords are a pool's texts. Readers hold the customer's lock.

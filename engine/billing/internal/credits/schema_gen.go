@@ -71,6 +71,7 @@ func (v *PoolText) Fields(w *wire.Codec) {
 	w.String(3, &v.Currency)
 	w.Blob(4, &v.Metadata)
 	w.Decimal(5, &v.LowBalance)
+	w.Int(6, &v.StoppedAt)
 }
 
 // Fields implements wire.Fielder.
