@@ -71,7 +71,8 @@ func newShell(t *testing.T) *shell {
 	})
 	require.NoError(t, err)
 	clients, err := client.New(client.Config{
-		Machine: s.Machine, Proposer: s, Reader: s, Events: s, NodeID: 1, SpoolDir: t.TempDir(),
+		Machine: s.Machine, Proposer: s, Reader: s, Events: s, Counts: s, NodeID: 1,
+		SpoolDir: t.TempDir(),
 		Payments: service,
 	})
 	require.NoError(t, err)

@@ -30,10 +30,7 @@ func (o Operations) BindKey(ctx context.Context, id, budget string) error {
 	to := struct {
 		Budget string `json:"budget,omitzero"`
 	}{budget}
-	_, err := o.client.send(ctx, Request{
-		Method: "PUT", Path: o.at + "/keys/" + url.PathEscape(id) + "/budget",
-		Header: map[string]string{"Idempotency-Key": keyIn(ctx)},
-	}, to, nil)
+	_, err := o.client.Call(ctx, "PUT", o.at+"/keys/"+url.PathEscape(id)+"/budget", to, nil)
 	return err
 }
 
@@ -50,10 +47,7 @@ func (o Operations) SettleReservation(
 func (o Operations) ExtendReservation(
 	ctx context.Context, id string, r ReservationExtension,
 ) (v Reservation, err error) {
-	_, err = o.client.send(ctx, Request{
-		Method: "POST", Path: o.at + "/reservations/" + url.PathEscape(id) + "/extend",
-		Header: map[string]string{"Idempotency-Key": keyIn(ctx)},
-	}, r, &v)
+	_, err = o.client.Call(ctx, "POST", o.at+"/reservations/"+url.PathEscape(id)+"/extend", r, &v)
 	return v, err
 }
 

@@ -1,6 +1,7 @@
 package tollgate
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -23,7 +24,8 @@ type keyOf struct{}
 
 // WithIdempotencyKey returns a context whose next change has this key: a program that repeats a
 // change after it was restarted passes the key that it had noted before. Without it each change
-// gets a random key.
+// gets a random key. An environment keeps the answers to 100,000 keys a day: a program that makes
+// more changes passes an empty key, which sends none, where a change that is repeated does nothing.
 func WithIdempotencyKey(ctx context.Context, key string) context.Context {
 	return context.WithValue(ctx, keyOf{}, key)
 }
@@ -40,17 +42,9 @@ func (c *Client) get(ctx context.Context, at string, out any) error {
 	return err
 }
 
-// change sends a change, with an idempotency key.
-func (c *Client) change(ctx context.Context, method, at string, v, out any) (Answer, error) {
-	r := Request{
-		Method: method, Path: prefix + at, Header: map[string]string{"Idempotency-Key": keyIn(ctx)},
-	}
-	return c.send(ctx, r, v, out)
-}
-
 // CreateCustomer makes a customer and returns its ExternalClientCustomerID.
 func (c *Client) CreateCustomer(ctx context.Context, r CustomerRequest) (id string, err error) {
-	answer, err := c.change(ctx, "POST", "/customers", r, nil)
+	answer, err := c.Call(ctx, "POST", prefix+"/customers", r, nil)
 	if err != nil {
 		return "", err
 	}
@@ -87,7 +81,7 @@ func (c *Client) Plans(ctx context.Context) (all []Plan, err error) {
 func (c *Client) CreateSubscription(
 	ctx context.Context, r SubscriptionRequest,
 ) (v Created, err error) {
-	_, err = c.change(ctx, "POST", "/subscriptions", r, &v)
+	_, err = c.Call(ctx, "POST", prefix+"/subscriptions", r, &v)
 	return v, err
 }
 
@@ -105,31 +99,60 @@ func (c *Client) Subscriptions(
 
 // ChangePlan upgrades a subscription now, or downgrades it at the end of its period.
 func (c *Client) ChangePlan(ctx context.Context, id string, r PlanChangeRequest) error {
-	_, err := c.change(ctx, "POST", "/subscriptions/"+url.PathEscape(id)+"/plan-change", r, nil)
+	at := prefix + "/subscriptions/" + url.PathEscape(id) + "/plan-change"
+	_, err := c.Call(ctx, "POST", at, r, nil)
 	return err
 }
 
 // CancelSubscription cancels a subscription: mode is IMMEDIATE or END_OF_PERIOD.
 func (c *Client) CancelSubscription(ctx context.Context, id, mode string) error {
-	at := "/subscriptions/cancellation/" + url.PathEscape(id) + "?cancelMode=" + url.QueryEscape(mode)
-	_, err := c.change(ctx, "POST", at, nil, nil)
+	at := prefix + "/subscriptions/cancellation/" + url.PathEscape(id) +
+		"?cancelMode=" + url.QueryEscape(mode)
+	_, err := c.Call(ctx, "POST", at, nil, nil)
 	return err
 }
 
+// Recorded is what became of a usage event that was sent.
+type Recorded struct {
+	// Key is its idempotency key: sent again with it, the event counts nothing.
+	Key string
+	// Before reports that it was recorded already, by an earlier call or by an earlier try of this
+	// one whose answer was lost.
+	Before bool
+	// LimitExceeded reports that the event reached its feature's limit; false where Before is true.
+	LimitExceeded bool
+}
+
 // RecordEvent records a usage event, once for its EventIdempotencyKey, which is random where there
-// is none. exceeded reports that the event reached its feature's limit.
-func (c *Client) RecordEvent(ctx context.Context, r EventRequest) (exceeded bool, err error) {
+// is none. With an error that leaves open whether it was recorded, Recorded has the key to send it
+// again with.
+func (c *Client) RecordEvent(ctx context.Context, r EventRequest) (v Recorded, err error) {
 	if r.EventIdempotencyKey == "" {
-		r.EventIdempotencyKey = keyIn(ctx)
+		r.EventIdempotencyKey = cmp.Or(keyIn(ctx), rand.Text())
 	}
-	var out struct {
-		Exceeded bool `json:"usageLimitExceeded"`
+	v.Key = r.EventIdempotencyKey
+	answer, err := c.Call(WithIdempotencyKey(ctx, ""), "POST", prefix+"/events", r, nil)
+	var refused *Error
+	if errors.As(err, &refused) && refused.Code == "duplicate_key" {
+		v.Before = true
+		return v, nil
 	}
-	answer, err := c.send(ctx, Request{Method: "POST", Path: prefix + "/events"}, r, nil)
 	if err == nil && answer.Status == 200 {
+		var out EventResult
 		err = answer.Data(&out)
+		v.LimitExceeded = out.UsageLimitExceeded
 	}
-	return out.Exceeded, err
+	return v, err
+}
+
+// RecordEvents records up to 10,000 usage events, each once for its EventIdempotencyKey, which every
+// one needs. The result says of each what became of it: also those that are repeated, whose status
+// is 409 and whose code is duplicate_key, are recorded.
+func (c *Client) RecordEvents(
+	ctx context.Context, all []EventRequest,
+) (v BatchResult, err error) {
+	_, err = c.Call(WithIdempotencyKey(ctx, ""), "POST", prefix+"/events/batch", all, &v)
+	return v, err
 }
 
 // VoidEvent takes a usage event back.

@@ -68,6 +68,6 @@ func (c *Client) ArchiveBudget(ctx context.Context, key string) (Budget, error) 
 func (c *Client) budget(
 	ctx context.Context, method, key, act string, r any,
 ) (v Budget, err error) {
-	_, err = c.change(ctx, method, "/budgets/"+url.PathEscape(key)+act, r, &v)
+	_, err = c.Call(ctx, method, prefix+"/budgets/"+url.PathEscape(key)+act, r, &v)
 	return v, err
 }

@@ -23,15 +23,16 @@ type Decision struct {
 
 // Reason says why a check was decided as it was.
 type Reason struct {
-	Description    string        `json:"description,omitzero"`
-	Code           string        `json:"code"`
-	Rule           string        `json:"rule"`
-	SubscriptionID string        `json:"subscriptionId,omitzero"`
-	Limit          json.Number   `json:"limit,omitzero"`
-	Used           json.Number   `json:"used,omitzero"`
-	Held           json.Number   `json:"held,omitzero"`
-	LogIndex       uint64        `json:"logIndex"`
-	Budget         *BindingLimit `json:"budget,omitzero"`
+	Description    string      `json:"description,omitzero"`
+	Code           string      `json:"code"`
+	Rule           string      `json:"rule"`
+	SubscriptionID string      `json:"subscriptionId,omitzero"`
+	Limit          json.Number `json:"limit,omitzero"`
+	Used           json.Number `json:"used,omitzero"`
+	Held           json.Number `json:"held,omitzero"`
+	LogIndex       uint64      `json:"logIndex"`
+	// Budget is the limit of a budget that denies it; nil where none does.
+	Budget *BudgetRefusal `json:"budget,omitzero"`
 }
 
 // Counter is what a customer has used of a feature in the present period. Held is what open

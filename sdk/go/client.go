@@ -78,11 +78,46 @@ type Answer struct {
 
 // Error is an answer with an error envelope. Codes are stable, messages are for people.
 type Error struct {
-	Status                int
-	Code, Message, Detail string
-	RequestID             string
+	Status    int    `json:"-"`
+	Code      string `json:"code"`
+	Message   string `json:"message"`
+	Detail    string `json:"detail"`
+	RequestID string `json:"requestId"`
 	// Fields are the invalid fields of the request, where the code is validation_failed.
-	Fields []FieldError
+	Fields []FieldError `json:"fields"`
+	// Shortage says what a limit, or a pool, has too little of; nil where nothing was short.
+	Shortage *Shortage `json:"shortage"`
+	// Budget is the limit of a budget that refused; nil where none did.
+	Budget *BudgetRefusal `json:"budget"`
+}
+
+// Shortage is what a request asked for and what was left of it. Used, Held and Limit count in Unit:
+// units, or credits.
+type Shortage struct {
+	Level          string      `json:"level"`
+	FeatureKey     string      `json:"featureKey"`
+	RequestedUnits json.Number `json:"requestedUnits"`
+	Used           json.Number `json:"used"`
+	Held           json.Number `json:"held"`
+	Limit          json.Number `json:"limit"`
+	Unit           string      `json:"unit"`
+	LogIndex       uint64      `json:"logIndex"`
+}
+
+// BudgetRefusal is the limit of a budget that refuses something; of a frozen or archived budget, its
+// key alone.
+type BudgetRefusal struct {
+	Budget      string      `json:"budget"`
+	Of          string      `json:"of,omitzero"`
+	FeatureKey  string      `json:"featureKey,omitzero"`
+	Currency    string      `json:"currency,omitzero"`
+	Window      string      `json:"window,omitzero"`
+	Used        json.Number `json:"used,omitzero"`
+	Held        json.Number `json:"held,omitzero"`
+	Limit       json.Number `json:"limit,omitzero"`
+	WindowStart time.Time   `json:"windowStart,omitzero"`
+	WindowEnd   time.Time   `json:"windowEnd,omitzero"`
+	LogIndex    uint64      `json:"logIndex"`
 }
 
 // FieldError describes one invalid field of a request.
@@ -157,7 +192,8 @@ func (c *Client) Retries() uint64 { return c.retries.Load() }
 
 // Do sends a request until it gets a definite answer, moving on to the next node on 503 and when
 // the connection fails, waiting on 429, until the context or the client's patience ends. Statuses
-// from 400 on are answers too, not errors.
+// from 400 on are answers too, not errors. It adds no idempotency key: a change needs one in its
+// Header, or an identifier in its Body, or Once.
 func (c *Client) Do(ctx context.Context, r Request) (Answer, error) {
 	if c.Patience > 0 {
 		var cancel context.CancelFunc
@@ -346,16 +382,10 @@ func (c *Client) open(ctx context.Context, url string) (io.ReadCloser, error) {
 }
 
 type envelope struct {
-	Success bool            `json:"success"`
-	Data    json.RawMessage `json:"data"`
-	Error   *struct {
-		Message   string       `json:"message"`
-		Detail    string       `json:"detail"`
-		Code      string       `json:"code"`
-		RequestID string       `json:"requestId"`
-		Fields    []FieldError `json:"fields"`
-	} `json:"error"`
-	NextCursor string `json:"nextCursor"`
+	Success    bool            `json:"success"`
+	Data       json.RawMessage `json:"data"`
+	Error      *Error          `json:"error"`
+	NextCursor string          `json:"nextCursor"`
 }
 
 // Err is nil for a successful answer, and otherwise an *Error of what either API says.
@@ -366,9 +396,8 @@ func (a Answer) Err() error {
 	e := &Error{Status: a.Status, Message: http.StatusText(a.Status)}
 	var v envelope
 	if json.Unmarshal(a.Body, &v) == nil && v.Error != nil {
-		e.Message, e.Detail, e.Code = v.Error.Message, v.Error.Detail, v.Error.Code
-		e.RequestID, e.Fields = v.Error.RequestID, v.Error.Fields
-		return e
+		v.Error.Status = a.Status
+		return v.Error
 	}
 	var flat struct { // the workspace API's
 		Code      string `json:"error"`
@@ -409,12 +438,14 @@ func (a Answer) Data(v any) error {
 }
 
 // Call sends a request with v as its JSON body (none when nil) and decodes the payload of the
-// answer into out (ignored when nil).
+// answer into out (ignored when nil). A request that may change something carries the context's
+// idempotency key, or a random one: what an operation with an Idempotency-Key does, it does once.
+// Other operations may do it again where the first answer was lost; see Request.Once.
 func (c *Client) Call(ctx context.Context, method, path string, v, out any) (Answer, error) {
-	return c.send(ctx, Request{Method: method, Path: path}, v, out)
-}
-
-func (c *Client) send(ctx context.Context, r Request, v, out any) (Answer, error) {
+	r := Request{Method: method, Path: path}
+	if key := keyIn(ctx); method != http.MethodGet && key != "" {
+		r.Header = map[string]string{"Idempotency-Key": key}
+	}
 	if v != nil {
 		body, err := json.Marshal(v)
 		if err != nil {

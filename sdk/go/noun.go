@@ -27,6 +27,8 @@ func (c Change[T]) MarshalJSON() ([]byte, error) { return json.Marshal(c.value) 
 type Created struct {
 	Subscription Subscription `json:"subscription"`
 	Invoice      Invoice      `json:"invoice"`
+	// Metadata is an object without fields.
+	Metadata json.RawMessage `json:"metadata"`
 }
 
 // Status returns a subscription's state in one word: active, suspended or ended.
@@ -55,6 +57,9 @@ type EventResult struct {
 	Message            string `json:"message,omitzero"`
 	Code               string `json:"code,omitzero"` // of a refusal
 	UsageLimitExceeded bool   `json:"usageLimitExceeded,omitzero"`
+	// Shortage and Budget say which limit refused it, as those of Error do.
+	Shortage *Shortage      `json:"shortage,omitzero"`
+	Budget   *BudgetRefusal `json:"budget,omitzero"`
 }
 
 // AdminChange is one change by an operator.

@@ -8,7 +8,7 @@ import (
 // SetTopUp makes a pool, which is named by its id, buy credits whenever its balance is low. It
 // turns on what a failed payment has turned off.
 func (c *Client) SetTopUp(ctx context.Context, pool string, r TopUpRequest) error {
-	_, err := c.change(ctx, "PUT", topUpPath(pool), r, nil)
+	_, err := c.Call(ctx, "PUT", prefix+topUpPath(pool), r, nil)
 	return err
 }
 
@@ -20,7 +20,7 @@ func (c *Client) TopUp(ctx context.Context, pool string) (v TopUp, err error) {
 
 // StopTopUp stops topping a pool up. A purchase that is on its way goes on.
 func (c *Client) StopTopUp(ctx context.Context, pool string) error {
-	_, err := c.change(ctx, "DELETE", topUpPath(pool), nil, nil)
+	_, err := c.Call(ctx, "DELETE", prefix+topUpPath(pool), nil, nil)
 	return err
 }
 

@@ -233,6 +233,7 @@ func (n *node) validate(request *http.Request, a answer) {
 	}
 	require.NoError(n.t, openapi3filter.ValidateResponse(context.Background(), input), string(a.raw))
 	servertest.NoteExample(n.t, route.Operation.OperationID, request, a.status, a.raw)
+	requireKnown(n.t, route.Operation.OperationID, a.raw)
 }
 
 // is checks the status, and of an error its code and the shape of the envelope.

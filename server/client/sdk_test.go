@@ -86,12 +86,12 @@ func TestSDKGoesThroughPages(t *testing.T) {
 	})
 	require.NoError(t, err)
 	for i := range 5 {
-		exceeded, err := c.RecordEvent(ctx, tollgate.EventRequest{
+		sent, err := c.RecordEvent(ctx, tollgate.EventRequest{
 			EventName: "tokens", FeatureKey: "tokens", CustomerReferenceID: id,
 			OccurredAt: made.Subscription.CreatedAt, UsageUnits: "4",
 		})
 		require.NoError(t, err)
-		require.Equal(t, i >= 2, exceeded, "the limit is 10, and %d events counted 4 each", i+1)
+		require.Equal(t, i >= 2, sent.LimitExceeded, "the limit is 10, and %d events counted 4 each", i+1)
 	}
 	keys := map[string]bool{}
 	for event, err := range c.Events(ctx, id, url.Values{"limit": {"2"}}) {

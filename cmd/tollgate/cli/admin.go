@@ -167,12 +167,12 @@ func (f *AdminFlags) write(
 	return write(ctx, admin, r, take)
 }
 
-// write carries out a request; take gets its answer of success. A POST carries a key by which a
-// repeat counts once.
+// write carries out a request; take gets its answer of success. What may change something carries a
+// key by which a repeat counts once.
 func write(
 	ctx context.Context, client *api.Client, r api.Request, take func(api.Answer) error,
 ) error {
-	if r.Method == "POST" {
+	if r.Method != "GET" {
 		key, _ := ctx.Value(repeatKey{}).(string)
 		r.Header = map[string]string{"Idempotency-Key": either(key, rand.Text())}
 	}
@@ -188,7 +188,7 @@ func write(
 	return err
 }
 
-// repeatKey is where a context has the key of a POST, by which a repeat counts once.
+// repeatKey is where a context has the key of a change, by which a repeat counts once.
 type repeatKey struct{}
 
 // repeatable says how to repeat a request after an error that does not say whether it was done.

@@ -196,18 +196,21 @@ func (c *eventsSendCommand) Run(ctx context.Context, out io.Writer) error {
 		}
 		event.OccurredAt = now.Now
 	}
-	exceeded, err := client.RecordEvent(ctx, event)
+	sent, err := client.RecordEvent(ctx, event)
 	if err != nil {
 		return repeatable(err, "--event-key", event.EventIdempotencyKey)
 	}
 	c.warn(ctx, client, &event)
 	return c.printValue(out, map[string]any{
 		"eventIdempotencyKey": event.EventIdempotencyKey, "occurredAt": event.OccurredAt,
-		"usageLimitExceeded": exceeded,
+		"usageLimitExceeded": sent.LimitExceeded, "recordedBefore": sent.Before,
 	}, func() error {
+		if sent.Before {
+			return Say(out, "The event with key %s was recorded before. It counts once.", sent.Key)
+		}
 		err := Say(out, "Recorded %s of %s for %s at %s, with key %s.", quantity(event.UsageUnits),
 			c.Name, c.Customer, moment(event.OccurredAt), event.EventIdempotencyKey)
-		if err == nil && exceeded {
+		if err == nil && sent.LimitExceeded {
 			err = Say(out, "The limit of this feature is reached: the next check is denied.")
 		}
 		return err
