@@ -189,8 +189,8 @@ compile: ## compile all packages and their tests
 		cd "$(CURDIR)/$$module"; go list -export -deps -test ./... > /dev/null; done
 
 .PHONY: check
-check: ## what a change touches, in a minute; PKG=./engine/price: as if this package had changed
-	@VARIED="$(VARIED)" .ci/check $(PKG)
+check: ## a quick answer on what a change touches; PKG=./engine/price: as if this package had changed
+	@VARIED="$(VARIED)" PROGRAMS="$(PROGRAMS)" .ci/check $(PKG)
 
 .PHONY: test-long
 test-long: export RAPID_CHECKS := 1000

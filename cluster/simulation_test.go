@@ -37,12 +37,15 @@ func TestSimulation(t *testing.T) {
 		return
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // a fifth more seeds: memory is short-lived
-	begin := time.Now()
+	begin, limit := time.Now(), *simulationTime
+	if testing.Short() { // each lane takes a seed or two
+		limit = min(limit, time.Second)
+	}
 	var lanes sync.WaitGroup
 	var seeds atomic.Int64
 	for range atOnce {
 		lanes.Go(func() {
-			for time.Since(begin) < *simulationTime && !t.Failed() {
+			for time.Since(begin) < limit && !t.Failed() {
 				seed := rand.Uint64() | 1
 				t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) { simulate(t, seed) })
 				seeds.Add(1)

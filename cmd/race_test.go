@@ -294,7 +294,7 @@ func TestCheckRunsTheTestsThatWereEdited(t *testing.T) {
 	check, err := os.ReadFile(filepath.Join(root, ".ci/check"))
 	require.NoError(t, err)
 	for _, step := range []string{
-		`skipped=$(EDITED=$edited "$root/.ci/varied" `, `go test -timeout 10m -skip "^(${skipped//`,
+		`skipped=$(EDITED=$edited "$root/.ci/varied" `, `go test -short -timeout 10m -skip "^(${skipped//`,
 		`varied+=${skipped:+`, `echo "Not run here: ${varied}(make unit)"`,
 	} {
 		require.Contains(t, string(check), step)
@@ -302,7 +302,7 @@ func TestCheckRunsTheTestsThatWereEdited(t *testing.T) {
 	commands, err := exec.Command("make", "-n", "-C", root, "check").Output()
 	require.NoError(t, err)
 	one, _, _ := strings.Cut(makeVariable(t, "VARYING"), "=")
-	require.Regexp(t, `VARIED="[^"]*\b`+one+`\b[^"]*" \.ci/check`, string(commands))
+	require.Regexp(t, `VARIED="[^"]*\b`+one+`\b[^"]*" PROGRAMS="[^"]+" \.ci/check`, string(commands))
 }
 
 // TestWhatDialsIsTestedAsShipped: names are resolved in another way where cgo is on.

@@ -407,9 +407,9 @@ func askSecret(ctx context.Context, in *bufio.Reader, what string) (string, erro
 	return secret, nil
 }
 
-// awaitSilence waits until term.ReadPassword, which has just begun, has turned the echo of a terminal
-// off: what is restored before that does not last. It gives up after a second, as the echo may have
-// been off before.
+// awaitSilence waits until term.ReadPassword, which has just begun, has turned the echo of a
+// terminal off: what is restored before that does not last. It gives up after a second, as the echo
+// may have been off before.
 func awaitSilence(terminal int, before *term.State, done <-chan error) {
 	late := time.After(time.Second)
 	for {
