@@ -193,6 +193,10 @@ type keysData struct {
 // Shows reports whether a key's form with a field is the one that was refused.
 func (d keysData) Shows(id, field string) bool { return id == d.Acted && field == d.Field }
 
+// Alone reports whether a key's row has its forms: in a list of many they would make the page
+// heavy.
+func (d keysData) Alone(id string) bool { return d.Only != "" || id == d.Acted }
+
 // URLOf is a budget's page.
 func (d keysData) URLOf(key string) string { return d.Budgets + "/" + url.PathEscape(key) }
 

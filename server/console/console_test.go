@@ -445,6 +445,7 @@ func TestWhatPagesSay(t *testing.T) {
 	require.NotContains(t, b.get(at+"/customers").body, `id="unmatched"`)
 	b.submit(anna, anna+"/usage", fields("feature", "sea.miles", "units", "2"))
 	p := b.get(at+"/customers").is(200, `id="unmatched"`, "sea.miles")
+	b.get(at+"/events?kind=usage&unbilled=true").is(200, `id="unmatched"`, "sea.miles")
 	safe(t, p)
 	hooks := at + "/webhooks"
 	b.send(hooks, b.fill(hooks, fields("url", "https://shop.example/a"))).

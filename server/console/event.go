@@ -109,6 +109,8 @@ type eventsData struct {
 	Bill *eventBill
 	// Correct is that event, where it may be voided and amended.
 	Correct *correctable
+	// Unmatched are the names that match no feature, where the list has those that are not billed.
+	Unmatched []api.UnmatchedName
 	// First is the request that sends a first event.
 	First  string
 	Events []shownEvent
@@ -344,8 +346,12 @@ func showAllEvents(v *visit) {
 	if soughtKey(v) {
 		return
 	}
+	data := v.events("")
+	if v.query("unbilled") == "true" && v.query("cursor") == "" {
+		data.Unmatched = v.unmatched()
+	}
 	v.show(v.environmentPage("events", "Events", "Events",
-		"Usage events, corrections and checks of all customers, the most recently recorded first.", v.events("")))
+		"Usage events, corrections and checks of all customers, the most recently recorded first.", data))
 }
 
 // soughtKey leads from a key without an instant, which is typed into the form, to the search: that

@@ -179,6 +179,15 @@ func TestPagesWithLongNamesAreSmall(t *testing.T) {
 		b.small(b.get(path).is(200))
 	}
 	b.small(b.get(at + "/customers").is(200))
+	// A full page of keys has their forms on a page for each.
+	for i := range 60 {
+		b.send(at+"/keys", b.fill(at+"/keys", fields("scope", "full", "label",
+			long(fmt.Sprintf("key-%02d-", i), 80)))).is(200)
+	}
+	keys := b.get(at + "/keys").is(200, "Replace…")
+	b.small(keys)
+	one := at + "/keys?key=" + regexp.MustCompile(`/keys\?key=([0-9a-f-]+)`).FindStringSubmatch(keys.body)[1]
+	b.small(b.get(one).is(200, "Replace this key…", "Bind this key…"))
 }
 
 // TestInvoicesOfAnEvent: of two invoices whose lines cover an event one counts it, as the page

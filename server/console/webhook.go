@@ -201,6 +201,15 @@ type webhookData struct {
 	Pager      pager
 }
 
+// Last is a delivery's last attempt; nil before the first. All of them are on its page: each can
+// have many, which would make the list heavy.
+func (d webhookData) Last(v api.WebhookDelivery) *api.WebhookAttempt {
+	if len(v.Log) == 0 {
+		return nil
+	}
+	return &v.Log[len(v.Log)-1]
+}
+
 // CustomerURL is a customer's page.
 func (d webhookData) CustomerURL(id string) string { return d.visit.customerURL(id) }
 

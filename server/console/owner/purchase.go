@@ -14,11 +14,15 @@ var purchases = records[state.PurchaseView]{
 type purchasesPage struct {
 	list[state.PurchaseView]
 	Billing billing
+	// RunCents is the price of a run.
+	RunCents uint32
 }
 
 func showPurchases(v *visit) {
 	v.show(page.View{
-		Page: "purchases", Title: "Purchases", Data: purchasesPage{purchases.list(v), v.billing()},
+		Page: "purchases", Title: "Purchases", Data: purchasesPage{
+			purchases.list(v), v.billing(), v.config.Machine.Policy().RunCents,
+		},
 		Lead: "Hosted runs that were bought, and what may be spent.",
 	})
 }

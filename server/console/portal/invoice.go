@@ -3,6 +3,8 @@ package portal
 import (
 	"cmp"
 	"context"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/valyala/fasthttp"
@@ -34,6 +36,35 @@ type invoiceData struct {
 	Base   string
 	Bill   *document.Invoice
 	CanPay bool
+}
+
+// invoicesData is a page of a customer's invoices, the newest first.
+type invoicesData struct {
+	Base     string
+	Invoices []bill.Invoice
+	CanPay   bool
+	// First and Next lead to other pages of them; empty where there are none.
+	First, Next string
+}
+
+// showInvoices lists all invoices, so many a page.
+func showInvoices(v *visit) {
+	all, ok := dataOf[[]bill.Invoice](v, v.call(v.of("listCustomerInvoices")))
+	if !ok {
+		return
+	}
+	slices.Reverse(all)
+	from, _ := strconv.Atoi(string(v.x.Ctx.QueryArgs().Peek("from")))
+	from = min(max(from, 0), len(all))
+	through := min(from+maxInvoices, len(all))
+	data := invoicesData{Base: v.base, Invoices: all[from:through], CanPay: v.canPay()}
+	if from > 0 {
+		data.First = v.base + "/invoices"
+	}
+	if through < len(all) {
+		data.Next = v.base + "/invoices?from=" + strconv.Itoa(through)
+	}
+	v.show("invoices", "Invoices", data)
 }
 
 func showInvoice(v *visit) {

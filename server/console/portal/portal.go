@@ -134,6 +134,7 @@ var rows = []row{
 	{"GET", "", "overview", true, showOverview},
 	{"GET", "/look.css", "look", true, showLook},
 	{"GET", "/logo", "logo", true, showLogo},
+	{"GET", "/invoices", "invoices", true, showInvoices},
 	{"GET", "/invoices/{invoice}", "invoice", true, showInvoice},
 	{"GET", "/invoices/{invoice}/pdf", "invoice pdf", false, downloadInvoice},
 	{"GET", "/invoices/{invoice}/pay", "pay page", false, showPay},
