@@ -124,12 +124,8 @@ func (s *state) prefetch(usages []RecordUsage) {
 	var names [prefetched]uint64
 	for i := range usages {
 		usages[i].hash = s.keys.Hash(usages[i].Key)
-		keys[i] = prefetch.Of(s.keys.Part(usages[i].hash))
-		names[i] = s.ExternalHash(usages[i].Env, usages[i].Customer)
-	}
-	prefetch.Lines(keys[:len(usages)])
-	for i := range usages {
 		keys[i] = prefetch.Of(s.keys.Near(usages[i].hash))
+		names[i] = s.ExternalHash(usages[i].Env, usages[i].Customer)
 	}
 	prefetch.Lines(keys[:len(usages)])
 	s.Prefetch(names[:len(usages)])

@@ -172,9 +172,6 @@ func (k *Keys) Near(hash uint64) *uint64 {
 	return &sub.slots[sub.place(tagOf(hash))]
 }
 
-// Part is the memory that Near reads, so that those misses can overlap, too.
-func (k *Keys) Part(hash uint64) *uint32 { return &k.index.sub(hash).places }
-
 // Hash is where the index has a key. It is seeded per process: callers choose their keys, and must
 // not be able to choose keys that collide in one sub-table. The state does not depend on it.
 func (k *Keys) Hash(key [16]byte) uint64 { return maphash.Bytes(k.seed, key[:]) }
