@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -225,11 +226,14 @@ type UsagePoint struct {
 //
 //schema:answer billingview UsageSeries
 type UsageSeries struct {
-	// FeatureKey is empty for unmatched names.
-	FeatureKey string          `json:"featureKey"`
-	Events     int64           `json:"events"`
-	Units      decimal.Decimal `json:"usageUnits"`
-	Points     []UsagePoint    `json:"points"`
+	// FeatureKey is empty for unmatched names, and where the series is the sum of several features.
+	FeatureKey string `json:"featureKey"`
+	// Features is how many those are: all but the most used, of an environment that uses too many to
+	// list each.
+	Features int64           `json:"features,omitzero"`
+	Events   int64           `json:"events"`
+	Units    decimal.Decimal `json:"usageUnits"`
+	Points   []UsagePoint    `json:"points"`
 }
 
 // series are the sums of a query by item and bucket.
@@ -237,15 +241,28 @@ type series struct {
 	q    *UsageQuery
 	sums map[uint32]map[int64]*rollup.Cell
 	size int
+	// whole makes the range one bucket.
+	whole bool
+	// kept are the items that are told apart, the others are one; nil: all.
+	kept map[uint32]bool
 }
 
+// otherItems stands for the items that are not told apart.
+const otherItems = math.MaxUint32
+
 func (s *series) add(c rollup.Cell) error {
+	if s.kept != nil && !s.kept[c.Item] {
+		c.Item = otherItems
+	}
 	buckets := s.sums[c.Item]
 	if buckets == nil {
 		buckets = map[int64]*rollup.Cell{}
 		s.sums[c.Item] = buckets
 	}
-	at := s.q.By.Begin(int64(c.Hour) * rollup.HourMS)
+	at := s.q.From
+	if !s.whole {
+		at = s.q.By.Begin(int64(c.Hour) * rollup.HourMS)
+	}
 	if buckets[at] == nil {
 		if s.size++; s.size > MaxUsagePoints {
 			return ErrUsageTooLarge
@@ -257,7 +274,13 @@ func (s *series) add(c rollup.Cell) error {
 }
 
 func (q *UsageQuery) sum(src rollup.Source, part journal.Part) (*series, error) {
-	s := &series{q: q, sums: map[uint32]map[int64]*rollup.Cell{}}
+	return q.sumInto(&series{}, src, part)
+}
+
+func (q *UsageQuery) sumInto(
+	s *series, src rollup.Source, part journal.Part,
+) (*series, error) {
+	s.q, s.sums = q, map[uint32]map[int64]*rollup.Cell{}
 	asked := rollup.Query{
 		Part: part, Owner: rollup.Environment(q.Env), Item: q.Feature, HasItem: q.HasFeature,
 		From: rollup.HourOf(q.From), To: rollup.HourOf(q.To),
@@ -305,8 +328,41 @@ func (m *journalReader) Usage(src rollup.Source, q *UsageQuery) ([]UsageSeries, 
 	if err != nil {
 		return nil, err
 	}
+	return m.seriesOf(s, q.Env), nil
+}
+
+// mostSeries is how many features are told apart in any range.
+const mostSeries = MaxUsagePoints/MaxBuckets - 1
+
+// mostUsed answers as Usage does, of the features with the most events; the others are one series,
+// the last.
+func (m *journalReader) mostUsed(src rollup.Source, q *UsageQuery) ([]UsageSeries, error) {
+	all, err := q.sumInto(&series{whole: true}, src, journal.PartUsage)
+	if err != nil {
+		return nil, err
+	}
+	items := slices.Sorted(maps.Keys(all.sums))
+	slices.SortStableFunc(items, func(a, b uint32) int {
+		return cmp.Compare(all.sums[b][q.From].Events, all.sums[a][q.From].Events)
+	})
+	kept := map[uint32]bool{}
+	for _, item := range items[:min(len(items), mostSeries)] {
+		kept[item] = true
+	}
+	s, err := q.sumInto(&series{kept: kept}, src, journal.PartUsage)
+	if err != nil {
+		return nil, err
+	}
+	others := s.of(otherItems)
+	others.Features = int64(len(items) - len(kept))
+	delete(s.sums, otherItems)
+	return append(m.seriesOf(s, q.Env), others), nil
+}
+
+// seriesOf are the sums of an environment's usage, in the order of its catalog.
+func (m *journalReader) seriesOf(s *series, env uint32) []UsageSeries {
 	catalog := catalogs.NewCatalog()
-	if e := m.state.Load().Environment(q.Env); e != nil {
+	if e := m.state.Load().Environment(env); e != nil {
 		catalog = e.Catalog.Load()
 	}
 	list := []UsageSeries{}
@@ -323,7 +379,7 @@ func (m *journalReader) Usage(src rollup.Source, q *UsageQuery) ([]UsageSeries, 
 		return cmp.Or(-cmp.Compare(min(len(a.FeatureKey), 1), min(len(b.FeatureKey), 1)),
 			cmp.Compare(catalog.FeatureByKey[a.FeatureKey], catalog.FeatureByKey[b.FeatureKey]))
 	})
-	return list, nil
+	return list
 }
 
 // ChecksSeries counts the entitlement checks of an environment that came to a decision.
@@ -449,10 +505,14 @@ func (m *accountReader) Revenue(q *UsageQuery) []RevenueSeries {
 }
 
 // UsageTotals answers a widened query about an environment: usage, checks and revenue. It does not
-// wait for checks that are still being counted.
+// wait for checks that are still being counted. Of too many features, those that are used least are
+// one series: how much they are used is no reason to say nothing of revenue.
 func (m *journalReader) UsageTotals(src rollup.Source, q *UsageQuery) (t Totals, err error) {
 	t.By, t.From, t.To = q.By, q.From, q.To
-	if t.Series, err = m.Usage(src, q); err != nil {
+	if t.Series, err = m.Usage(src, q); errors.Is(err, ErrUsageTooLarge) {
+		t.Series, err = m.mostUsed(src, q)
+	}
+	if err != nil {
 		return t, err
 	}
 	switch t.Checks, err = m.Checks(src, q); {

@@ -20,10 +20,53 @@ import (
 	"tollgate/engine/rollup"
 )
 
-// recount adds up a customer's listed events by day: each event once, as its corrections left it.
+// counted is where usage is counted: a feature's key, empty for names that match none, and where a
+// bucket begins.
+type counted struct {
+	feature string
+	start   int64
+}
+
+// usageRanges are what is recounted by each length of a bucket: hours while most histories go on.
+var usageRanges = func() map[billing.By]billing.UsageQuery {
+	const day = 24 * rollup.HourMS
+	ranges := map[billing.By]billing.UsageQuery{}
+	for by, days := range map[billing.By][2]int64{
+		billing.ByHour: {-10, 30}, billing.ByDay: {-290, 700}, billing.ByMonth: {-290, 700},
+	} {
+		ranges[by] = billing.UsageQuery{
+			By:   by,
+			From: by.Begin(enginetest.Epoch + days[0]*day), To: by.Begin(enginetest.Epoch + days[1]*day),
+		}
+	}
+	return ranges
+}()
+
+// usageSums are sums of usage.
+type usageSums map[counted]rollup.Cell
+
+func (s usageSums) add(at counted, c rollup.Cell) {
+	sum := s[at]
+	sum.Add(c.Events, c.Units)
+	s[at] = sum
+}
+
+// require compares sums with those that are wanted.
+func (s usageSums) require(t require.TestingT, want usageSums) {
+	require.Len(t, s, len(want))
+	for at, c := range want {
+		require.Equal(t, c.Events, s[at].Events, at)
+		if c.Units.InRange() { // else an answer has the largest number
+			require.Equal(t, c.Units, s[at].Units, at)
+		}
+	}
+}
+
+// recount adds up a customer's listed events by feature and bucket: each event once, as its
+// corrections left it.
 func recount(
-	t require.TestingT, m *billing.Machine, src *enginetest.Source, row uint32,
-) map[int64]rollup.Cell {
+	t require.TestingT, m *billing.Machine, src *enginetest.Source, env, row uint32,
+) map[billing.By]usageSums {
 	type name struct {
 		key string
 		at  int64
@@ -43,25 +86,29 @@ func recount(
 			last[at] = e
 		}
 	}
-	sums := map[int64]rollup.Cell{}
-	for _, e := range last {
-		if e.Kind != billing.EventVoid {
-			day := billing.ByDay.Begin(e.OccurredAt)
-			sum := sums[day]
-			sum.Add(1, e.Units)
-			sums[day] = sum
+	sums := map[billing.By]usageSums{}
+	for by, in := range usageRanges {
+		sums[by] = usageSums{}
+		for _, e := range last {
+			if e.Kind != billing.EventVoid && e.OccurredAt >= in.From && e.OccurredAt < in.To {
+				at := counted{e.FeatureKey, by.Begin(e.OccurredAt)}
+				if m.FeatureNumber(env, at.feature) == 0 {
+					at.feature = "" // a listed event has the key that its sender gave
+				}
+				sums[by].add(at, rollup.Cell{Events: 1, Units: e.Units})
+			}
 		}
 	}
 	return sums
 }
 
-// deniedTo counts a customer's listed checks that were denied, by reason.
+// deniedTo counts a customer's listed checks of a range that were denied, by reason.
 func deniedTo(
-	t require.TestingT, m *billing.Machine, src *enginetest.Source, row uint32,
+	t require.TestingT, m *billing.Machine, src *enginetest.Source, row uint32, from, to int64,
 ) map[string]int64 {
 	counts := map[string]int64{}
 	q := billing.EventQuery{
-		Customer: row, From: -1 << 62, To: 1 << 62, Limit: 1000, Denied: true,
+		Customer: row, From: from, To: to, Limit: 1000, Denied: true,
 	}
 	for {
 		events, next, err := m.Events(src, q)
@@ -75,9 +122,9 @@ func deniedTo(
 	}
 }
 
-// TestUsageIsRecounted: in any history, usage by day is what the listed events add up to, that of
-// an environment what its customers' adds up to, checks are as many as were recorded, and those
-// denied to a customer as many as are listed.
+// TestUsageIsRecounted: in any history, usage by feature and by hour, day and month is what the
+// listed events add up to, that of an environment what its customers' adds up to, checks are as many
+// as were recorded, and those denied to a customer as many as are listed.
 func TestUsageIsRecounted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		entries := enginetest.BillingEntries(t)
@@ -90,47 +137,33 @@ func TestUsageIsRecounted(t *testing.T) {
 		}
 		checks := int64(0)
 		for env := range uint32(12) { // checks may name one that is not there
-			all := map[int64]rollup.Cell{}
-			of := func(customer uint32) map[int64]rollup.Cell {
-				sums := map[int64]rollup.Cell{}
-				q := billing.UsageQuery{
-					Env: env, Customer: customer, By: billing.ByDay,
-					From: enginetest.Epoch - 300*24*rollup.HourMS, To: enginetest.Epoch + 700*24*rollup.HourMS,
-				}
+			all := map[billing.By]usageSums{}
+			for by := range usageRanges {
+				all[by] = usageSums{}
+			}
+			of := func(by billing.By, customer uint32) usageSums {
+				sums, q := usageSums{}, usageRanges[by]
+				q.Env, q.Customer = env, customer
 				list, err := m.Usage(src, &q)
 				require.NoError(t, err)
 				for _, s := range list {
 					for _, p := range s.Points {
-						sum := sums[p.Start]
-						sum.Add(p.Events, p.Units)
-						sums[p.Start] = sum
+						sums.add(counted{s.FeatureKey, p.Start}, rollup.Cell{Events: p.Events, Units: p.Units})
 					}
 				}
 				return sums
 			}
 			for _, row := range m.Customers(env, 0, 1000) {
-				want := recount(t, m, src, row)
-				got := of(row)
-				require.Len(t, got, len(want))
-				for day, c := range want {
-					require.Equal(t, c.Events, got[day].Events)
-					if c.Units.InRange() { // else an answer has the largest number
-						require.Equal(t, c.Units, got[day].Units)
+				each := recount(t, m, src, env, row)
+				for by := billing.ByHour; by <= billing.ByMonth; by++ {
+					of(by, row).require(t, each[by])
+					for at, c := range each[by] {
+						all[by].add(at, c)
 					}
 				}
-				for day, c := range want {
-					sum := all[day]
-					sum.Add(c.Events, c.Units)
-					all[day] = sum
-				}
 			}
-			whole := of(0)
-			require.Len(t, whole, len(all))
-			for day, c := range all {
-				require.Equal(t, c.Events, whole[day].Events)
-				if c.Units.InRange() {
-					require.Equal(t, c.Units, whole[day].Units)
-				}
+			for by := billing.ByHour; by <= billing.ByMonth; by++ {
+				of(by, 0).require(t, all[by])
 			}
 			list, err := m.Checks(src, &billing.UsageQuery{
 				Env: env, By: billing.ByMonth, From: 0, To: 4 * enginetest.Epoch,
@@ -158,12 +191,13 @@ func TestUsageIsRecounted(t *testing.T) {
 			}
 			listed := map[string]map[string]int64{}
 			for _, row := range m.Customers(env, 0, 1000) {
-				if counts := deniedTo(t, m, src, row); len(counts) > 0 {
+				if counts := deniedTo(t, m, src, row, -1<<62, 1<<62); len(counts) > 0 {
 					names, _ := m.CustomerNames(env, row)
 					listed[names.ExternalID] = counts
 				}
 			}
 			require.Equal(t, listed, ranked)
+			requireDeniedByHour(t, m, src, env)
 			require.GreaterOrEqual(t, denied, int64(0), "the rest named no customer")
 		}
 		_, audits := m.Journal().Usage()
@@ -172,6 +206,50 @@ func TestUsageIsRecounted(t *testing.T) {
 			require.Equal(t, int64(m.Stats().AuditEvents), checks)
 		}
 	})
+}
+
+// requireDeniedByHour compares the denied checks of an environment's first hours, in each hour that
+// has some, with those that are listed, and the hours' with the ranges'.
+func requireDeniedByHour(
+	t require.TestingT, m *billing.Machine, src *enginetest.Source, env uint32,
+) {
+	q := usageRanges[billing.ByHour]
+	q.Env = env
+	list, err := m.Checks(src, &q)
+	require.NoError(t, err)
+	byHour := map[counted]int64{}
+	for _, s := range list {
+		sum := int64(0)
+		for _, p := range s.Points {
+			byHour[counted{s.Reason, p.Start}], sum = p.Checks, sum+p.Checks
+		}
+		require.Equal(t, s.Checks, sum)
+	}
+	rows := m.Customers(env, 0, 1000)
+	for _, s := range list[:min(len(list), 3)] {
+		for _, p := range s.Points[:min(len(s.Points), 3)] {
+			q.From, q.To = p.Start, p.Start+rollup.HourMS
+			alone := billing.DenialQuery{Max: 1 << 20, UsageQuery: q}
+			customers, _, err := m.DeniedByCustomer(src, &alone)
+			require.NoError(t, err)
+			ranked := map[string]int64{}
+			for _, c := range customers {
+				if c.Reason == s.Reason {
+					ranked[c.Customer] = c.Checks
+				}
+			}
+			listed, all := map[string]int64{}, int64(0)
+			for _, row := range rows {
+				if n := deniedTo(t, m, src, row, q.From, q.To)[s.Reason]; n > 0 {
+					names, _ := m.CustomerNames(env, row)
+					listed[names.ExternalID] = n
+					all += n
+				}
+			}
+			require.Equal(t, listed, ranked, "%s at %d", s.Reason, p.Start)
+			require.LessOrEqual(t, all, byHour[counted{s.Reason, p.Start}], "the rest named no customer")
+		}
+	}
 }
 
 func TestUsageByFeatureAndBucket(t *testing.T) {
@@ -332,6 +410,59 @@ func TestUsageRangesAreBounded(t *testing.T) {
 	_, err = billing.New(billing.Config{}).Usage(src, &q)
 	require.Equal(t, billing.ErrUsageTooLarge, err)
 	require.Equal(t, billing.MaxUsagePoints, src.yielded, "it reads no further")
+}
+
+// TestTotalsOfManyFeatures: the most used are told apart, and the others are one series, so that
+// revenue is answered whatever is used.
+func TestTotalsOfManyFeatures(t *testing.T) {
+	m, _ := opened()
+	const features = 2_000
+	from := billing.ByDay.Begin(enginetest.Epoch)
+	src := eachFeature{features, 12}
+	q := billing.UsageQuery{
+		Env: enginetest.Sandbox, By: billing.ByDay, From: from, To: from + 12*24*rollup.HourMS,
+	}
+	_, err := m.Usage(src, &q)
+	require.Equal(t, billing.ErrUsageTooLarge, err)
+	totals, err := m.UsageTotals(src, &q)
+	require.NoError(t, err)
+	require.NotEmpty(t, totals.Revenue)
+	var events, told int64
+	last := totals.Series[len(totals.Series)-1]
+	for _, s := range totals.Series {
+		events += s.Events
+		require.Len(t, s.Points, 12)
+		if s.Features == 0 {
+			told++
+			require.Greater(t, s.Events, int64(12*(features-30)), "it is among the most used")
+		}
+	}
+	require.Equal(t, int64(19), told)
+	require.EqualValues(t, features-19, last.Features)
+	require.EqualValues(t, 12*features*(features+1)/2, events, "nothing is left out")
+}
+
+// eachFeature yields, on each of so many days, so many events of each of so many features as its
+// number is.
+type eachFeature struct{ features, days int }
+
+func (f eachFeature) Sum(q rollup.Query, yield func(rollup.Cell) error) error {
+	if q.Part != journal.PartUsage {
+		return nil
+	}
+	for item := range f.features {
+		for day := range f.days {
+			if err := yield(rollup.Cell{
+				Key: rollup.Key{
+					Item: uint32(item + 1), Hour: rollup.HourOf(enginetest.Epoch) + int32(24*day),
+				},
+				Events: int64(item + 1), Units: decimal.FromInt(1),
+			}); err != nil {
+				return fmt.Errorf("of the source: %w", err)
+			}
+		}
+	}
+	return nil
 }
 
 // TestRevenueIsRecounted: in any history, revenue and suspensions, which are kept as invoices are

@@ -107,8 +107,10 @@ type UsageReport struct {
 
 // UsageSeries is the usage of a feature in a range.
 type UsageSeries struct {
-	// FeatureKey is empty for unmatched names.
-	FeatureKey string       `json:"featureKey"`
+	// FeatureKey is empty for unmatched names, and where the series is the sum of several features.
+	FeatureKey string `json:"featureKey"`
+	// Features is how many those are: all but the most used, of an environment that uses too many to list each.
+	Features   int          `json:"features,omitzero"`
 	Events     int          `json:"events"`
 	UsageUnits json.Number  `json:"usageUnits"`
 	Points     []UsagePoint `json:"points"`

@@ -130,6 +130,9 @@ func WriteUsageReport(data *server.JSON, v *billing.UsageReport) {
 func WriteUsageSeries(data *server.JSON, v *billing.UsageSeries) {
 	data.Open('{')
 	data.Text("featureKey", v.FeatureKey)
+	if v.Features != 0 {
+		data.Int("features", v.Features)
+	}
 	data.Int("events", v.Events)
 	data.Decimal("usageUnits", v.Units)
 	data.Array("points")

@@ -128,6 +128,9 @@ func drawnAs(n json.Number) float64 {
 }
 
 func featureName(u *api.UsageSeries) string {
+	if u.Features > 0 {
+		return "(" + strconv.Itoa(u.Features) + " other features)"
+	}
 	return cmp.Or(u.FeatureKey, "(matches no feature)")
 }
 
