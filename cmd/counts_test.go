@@ -32,7 +32,7 @@ var maxBack = []struct {
 	folder        string
 	back, returns int
 }{
-	{"engine/billing", 97, 177},
+	{"engine/billing", 97, 178},
 	{"engine/workspace", 7, 14},
 	{"server/workspace", 21, 70},
 	{"cluster", 17, 23},

@@ -295,8 +295,6 @@ type Ranking struct {
 	Env      uint32
 	Currency string
 	By       RankedBy
-	// Like selects customers; nil selects all.
-	Like func(*CustomerView) bool
 	// From is how many of the first to leave out, Limit how many to list then.
 	From, Limit int
 }
@@ -325,11 +323,6 @@ func (m *customerReader) RankCustomers(q *Ranking) (list []CustomerView, others 
 		amount := r.amount(row)
 		if amount.Sign() <= 0 {
 			continue
-		}
-		if q.Like != nil {
-			if view, _ := s.customer(row); !q.Like(&view) {
-				continue
-			}
 		}
 		first.add(place{amount, row})
 	}

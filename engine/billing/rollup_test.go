@@ -659,40 +659,6 @@ func requireRanked(t require.TestingT, m *billing.Machine, env uint32, rows []ui
 	}
 }
 
-// TestCustomersAreRankedBesideCatalogsThatChange: each by the catalog of when it is read.
-func TestCustomersAreRankedBesideCatalogsThatChange(t *testing.T) {
-	m, l := opened()
-	enginetest.NewCustomer(l, "first", "llm-team")
-	enginetest.NewCustomer(l, "later", "")
-	v, _ := m.Customer(enginetest.Sandbox, "first")
-	for _, by := range []billing.RankedBy{billing.RankedByOwed, billing.RankedByRecurring} {
-		subscribed := fmt.Sprint("subscribed ", by)
-		q := billing.Ranking{
-			Env: enginetest.Sandbox, Currency: "USD", By: by, Limit: 10,
-			Like: func(c *billing.CustomerView) bool {
-				if c.Row != v.Row {
-					return true
-				}
-				doc := enginetest.TokenPlan()
-				doc.Plans[0].PriceAmount = decimal.FromInt(int64(100 + len(subscribed)))
-				l.Do(billing.KindApplyCatalog, enginetest.ApplyCatalog(enginetest.Sandbox, doc))
-				require.Equal(t, engine.OutcomeDone.String(), l.Do(billing.KindCreateSubscription,
-					&billing.CreateSubscription{
-						Env: enginetest.Sandbox, ID: enginetest.ID(subscribed),
-						InvoiceID: enginetest.ID("invoice " + subscribed), Customer: "later", Plan: "llm-team",
-					}).Outcome.String())
-				return true
-			},
-		}
-		list, _ := m.RankCustomers(&q)
-		names := map[string]bool{}
-		for _, c := range list {
-			names[c.ExternalID] = true
-		}
-		require.True(t, names["later"])
-	}
-}
-
 // requireRevenue adds up the listed invoices of an environment and compares.
 func requireRevenue(
 	t require.TestingT, invoices []billing.InvoiceView, q *billing.UsageQuery,
