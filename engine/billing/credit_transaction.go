@@ -36,18 +36,11 @@ func (c *DeductCredits) apply(t *turn) engine.Outcome {
 	if !t.AdvanceCustomer(p.Customer, now) {
 		return engine.OutcomeDeferred
 	}
-	switch {
-	case p.Archived:
-		return engine.OutcomePoolArchived
-	case p.Frozen:
-		return engine.OutcomePoolFrozen
-	case p.Hard && t.free(row, now).Less(c.Amount):
-		return engine.OutcomeCreditsEmpty
-	case t.DeductionsFull(row):
-		return engine.OutcomeDeductionLimit
+	if outcome = t.deductible(row, c.Amount, now); outcome != engine.OutcomeDone {
+		return outcome
 	}
-	if _, ok := p.Consumed.Add(c.Amount); !ok {
-		return engine.OutcomeOverflow
+	if t.DeductionsFull(row) {
+		return engine.OutcomeDeductionLimit
 	}
 
 	draws := []credits.Draw{}
@@ -68,16 +61,54 @@ func (c *DeductCredits) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
+// deductible is the outcome of a deduction, but for how many a pool may have.
+func (s *state) deductible(row uint32, amount decimal.Decimal, now int64) engine.Outcome {
+	p := s.Pools.Read(row)
+	switch {
+	case p.Archived:
+		return engine.OutcomePoolArchived
+	case p.Frozen:
+		return engine.OutcomePoolFrozen
+	case p.Hard && s.free(row, now).Less(amount):
+		return engine.OutcomeCreditsEmpty
+	}
+	if _, ok := p.Consumed.Add(amount); !ok {
+		return engine.OutcomeOverflow
+	}
+	return engine.OutcomeDone
+}
+
+// PreviewDeduction returns a pool's balance after a deduction, at a log time, and the outcome of
+// the command, but for how many deductions a pool may have.
+func (m *customerReader) PreviewDeduction(
+	env uint32, pool [16]byte, amount decimal.Decimal, now int64,
+) (balance decimal.Decimal, outcome engine.Outcome) {
+	s := m.state.Load()
+	row := s.PoolIn(env, &pool)
+	if row == 0 {
+		return balance, engine.OutcomePoolUnknown
+	}
+	p := s.Pools.Read(row)
+	lock := s.ReadLock(p.Customer)
+	defer lock.RUnlock()
+	now = s.Environment(env).Now(now)
+	balance, ok := s.BalanceAt(p, now).Sub(amount)
+	if !ok {
+		return balance, engine.OutcomeOverflow
+	}
+	return balance, s.deductible(row, amount, now)
+}
+
 // free returns what a pool with a hard limit has beyond its reserved credits. Other pools of the
 // same name are reserved first.
-func (t *turn) free(row uint32, now int64) decimal.Decimal {
-	p := t.Pools.Read(row)
-	balance := t.BalanceAt(p, now)
-	if !t.Customers.Read(p.Customer).Held {
+func (s *state) free(row uint32, now int64) decimal.Decimal {
+	p := s.Pools.Read(row)
+	balance := s.BalanceAt(p, now)
+	if !s.Customers.Read(p.Customer).Held {
 		return balance
 	}
-	u := t.PurseOf(p.Customer, p.Name, now)
-	u.Keep(t.Held.Credits(p.Customer, p.Name, now))
+	u := s.PurseOf(p.Customer, p.Name, now)
+	u.Keep(s.Held.Credits(p.Customer, p.Name, now))
 	if all, endless := u.Free(); !endless {
 		return decimal.Min(balance, all)
 	}

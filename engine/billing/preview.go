@@ -87,10 +87,37 @@ type VoidPreview struct {
 func (m *customerReader) PreviewVoid(
 	env uint32, id [16]byte, now int64,
 ) (p VoidPreview, outcome engine.Outcome) {
+	p.Resumes, outcome = m.previewUnpaid(env, id, now,
+		func(s *state, l *lifecycle.Projection, at int, now int64) (outcome engine.Outcome) {
+			p.Credit, outcome = void(s, l, at, now)
+			return outcome
+		})
+	return p, outcome
+}
+
+// PreviewPayment reports whether marking an invoice as paid would make a suspended subscription go
+// on, at a log time. The outcome is that of the command; that of a PAID invoice is
+// OutcomeInvoicePaid.
+func (m *customerReader) PreviewPayment(
+	env uint32, id [16]byte, now int64,
+) (resumes bool, outcome engine.Outcome) {
+	return m.previewUnpaid(env, id, now,
+		func(_ *state, l *lifecycle.Projection, at int, now int64) engine.Outcome {
+			l.Pay(at, now)
+			return engine.OutcomeDone
+		})
+}
+
+// previewUnpaid does something to an unpaid invoice in a projection, and reports whether that makes
+// its subscription go on.
+func (m *customerReader) previewUnpaid(
+	env uint32, id [16]byte, now int64,
+	do func(s *state, l *lifecycle.Projection, at int, now int64) engine.Outcome,
+) (resumes bool, outcome engine.Outcome) {
 	s := m.state.Load()
 	row := s.InvoiceIn(env, &id)
 	if row == 0 {
-		return p, engine.OutcomeInvoiceUnknown
+		return false, engine.OutcomeInvoiceUnknown
 	}
 	subscription := s.Invoices.Read(row).Subscription
 	lock := s.ReadLock(s.Subscriptions.Read(subscription).Customer)
@@ -99,12 +126,11 @@ func (m *customerReader) PreviewVoid(
 	l := s.ProjectionAt(subscription, now)
 	at, outcome := unpaidIn(s, l, &id)
 	if outcome != engine.OutcomeDone {
-		return p, outcome
+		return false, outcome
 	}
 	suspended := l.Sub.SuspendedAt != 0
-	p.Credit, outcome = void(s, l, at, now)
-	p.Resumes = suspended && l.Sub.SuspendedAt == 0
-	return p, outcome
+	outcome = do(s, l, at, now)
+	return suspended && l.Sub.SuspendedAt == 0, outcome
 }
 
 // CorrectionPreview is what voiding or amending a usage event does to money, as things are.

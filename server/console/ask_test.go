@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"net/url"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -122,6 +123,11 @@ func TestMoneyIsAskedFirst(t *testing.T) {
 	twice(pool, pool+"/grantCredits", fields("amount", "100", "note", "welcome"),
 		"Balance afterwards", "100").is(200, "welcome")
 	twice(pool, pool+"/deductCredits", fields("amount", "30"), "70").is(200, "70")
+	// What the engine would refuse is refused before it is asked for.
+	b.submit(at+"/customers/anna", at+"/customers/anna/pools", fields("name", "hard", "hard", "true"))
+	hard := regexp.MustCompile(`href="([^"]+)">hard<`).FindStringSubmatch(
+		b.get(at + "/customers/anna").body)[1]
+	b.send(hard+"/deductCredits", b.fill(hard, fields("amount", "1"))).is(400, "aria-invalid")
 	n.Do(t, billing.KindSetPaymentProvider, &billing.SetPaymentProvider{
 		Env: n.environment(), Provider: billing.ProviderSandbox,
 	})

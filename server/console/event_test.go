@@ -184,7 +184,7 @@ func TestPagesWithLongNamesAreSmall(t *testing.T) {
 		b.send(at+"/keys", b.fill(at+"/keys", fields("scope", "full", "label",
 			long(fmt.Sprintf("key-%02d-", i), 80)))).is(200)
 	}
-	keys := b.get(at + "/keys").is(200, "Replace…")
+	keys := b.get(at+"/keys").is(200, "Replace…")
 	b.small(keys)
 	one := at + "/keys?key=" + regexp.MustCompile(`/keys\?key=([0-9a-f-]+)`).FindStringSubmatch(keys.body)[1]
 	b.small(b.get(one).is(200, "Replace this key…", "Bind this key…"))

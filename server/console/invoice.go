@@ -33,18 +33,7 @@ func (s *Console) invoiceRows() []row {
 		asked(form(invoicePath+"/paid", "mark invoice paid", func(v *visit) {
 			note := v.typed("note")
 			if !v.sure() {
-				var facts []fact
-				if note != "" {
-					facts = []fact{{"Note", note}}
-				}
-				askInvoice(v, "Mark", " as paid?", question{
-					Facts: facts, Button: "Mark as paid", Notes: []string{
-						"Do this only for money that has arrived outside of the payment provider. It cannot " +
-							"be undone.",
-						"If its subscription is suspended, it becomes active at once, whichever invoice " +
-							"suspended it. Other invoices of it that are past due get a fresh grace from now on.",
-					},
-				})
+				askPaid(v, note)
 				return
 			}
 			call := server.Call{
@@ -64,6 +53,31 @@ func (s *Console) invoiceRows() []row {
 			v.invoiceForm(v.admin(v.adminCall("voidInvoice", string(v.x.Param(2)))), "void")
 		})),
 	}
+}
+
+// askPaid asks before an invoice is marked as paid, and says whether its subscription goes on.
+func askPaid(v *visit, note string) {
+	q := question{Button: "Mark as paid", Notes: []string{
+		"Do this only for money that has arrived outside of the payment provider. It cannot be undone.",
+	}}
+	if note != "" {
+		q.Facts = []fact{{"Note", note}}
+	}
+	const goesOn = "becomes active at once, whichever invoice suspended it. Other invoices of it that " +
+		"are past due get a fresh grace from now on."
+	m := v.console.config.Machine
+	id, known := server.ParseUUID(v.x.Param(2))
+	resumes, outcome := false, engine.OutcomeInvoiceUnknown
+	if known {
+		resumes, outcome = m.PreviewPayment(v.env, id, m.Clock(v.console.config.Now().UnixMilli()))
+	}
+	switch {
+	case resumes:
+		q.Notes = append(q.Notes, "Its subscription, which is suspended, "+goesOn)
+	case outcome == engine.OutcomeInvoiceUnknown: // it may be issued, and not stored yet
+		q.Notes = append(q.Notes, "Its subscription, if it is suspended, "+goesOn)
+	}
+	askInvoice(v, "Mark", " as paid?", q)
 }
 
 // askVoid asks before an invoice is made void, and says what becomes of its money.

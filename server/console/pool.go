@@ -4,8 +4,10 @@ import (
 	"net/url"
 	"strings"
 
+	"tollgate/engine"
 	"tollgate/engine/decimal"
 	api "tollgate/sdk/go"
+	"tollgate/server"
 	"tollgate/server/console/page"
 )
 
@@ -53,21 +55,43 @@ func askCredits(v *visit, what string) {
 		Title: "Grant credits to " + shown.Name + "?", Button: "Grant " + page.Amount(amount.String()),
 		Back: v.base() + "/pools/" + url.PathEscape(id),
 	}
-	signed := amount
 	if what == "deductCredits" {
 		q.Title, q.Button, q.Danger = "Deduct credits from "+shown.Name+"?",
 			"Deduct "+page.Amount(amount.String()), true
-		signed = amount.Neg()
 	}
 	q.Facts = []fact{
 		{"Amount", page.Amount(amount.String())}, {"Balance now", page.Amount(shown.Balance)},
 	}
+	if what == "deductCredits" {
+		after, outcome := previewDeduction(v, id, amount)
+		if outcome != engine.OutcomeDone && v.fault == nil {
+			fault := server.FaultOf(outcome)
+			v.wrong("amount", strings.TrimSuffix(fault.Message, "."))
+			showPool(v)
+			return
+		}
+		q.Facts = append(q.Facts, fact{"Balance afterwards", page.Amount(after.String())})
+		v.ask(q)
+		return
+	}
 	if balance, err := decimal.Parse(string(shown.Balance)); err == nil {
-		if after, ok := balance.Add(signed); ok {
+		if after, ok := balance.Add(amount); ok {
 			q.Facts = append(q.Facts, fact{"Balance afterwards", page.Amount(after.String())})
 		}
 	}
 	v.ask(q)
+}
+
+// previewDeduction asks the engine what a deduction would leave, and whether it is taken.
+func previewDeduction(v *visit, pool string, amount decimal.Decimal) (
+	after decimal.Decimal, outcome engine.Outcome,
+) {
+	m := v.console.config.Machine
+	id, known := server.ParseUUID([]byte(pool))
+	if !known {
+		return after, engine.OutcomePoolUnknown
+	}
+	return m.PreviewDeduction(v.env, id, amount, m.Clock(v.console.config.Now().UnixMilli()))
 }
 
 type poolData struct {

@@ -229,6 +229,7 @@ func TestListsAreSorted(t *testing.T) {
 	// What is past due is told with its sum, and stays in the activity once it is paid.
 	b.get(bob).is(200, "All of it is past due", "With 1 other that is past due, too, 40.00 USD in all")
 	oldest := b.firstLink(bob, at+"/invoices/[0-9a-f-]+")
+	b.get(oldest+"/paid/confirm").is(200, "Its subscription, which is suspended, becomes active")
 	b.submit(oldest, oldest+"/paid", fields("note", ""))
 	b.get(bob).is(200, "fell due and was not paid", "was paid")
 	p := b.get(at+"/invoices?status=PAST_DUE").is(200, `aria-current="true">Due first`)
