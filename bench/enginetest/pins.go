@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -64,6 +65,30 @@ type Pins struct {
 	Work func(engine.Machine) int
 	// Draw makes the histories that -redraw stores.
 	Draw func(*testing.T) []History
+}
+
+// Covers checks that stored histories have each of the kinds but for those that are excused, and each
+// of the scenarios, by the names of their files: what is not pinned may change by accident.
+func (p Pins) Covers(t *testing.T, kinds, excused []engine.Kind, scenarios []string) {
+	t.Helper()
+	has, names := map[engine.Kind]bool{}, map[string]bool{}
+	for _, h := range readHistories(t, unpack(t, filepath.Join(p.Folder, "entries.gz"))) {
+		names[h.Name] = true
+		for _, entry := range h.Entries {
+			_, records, err := engine.ParseEntry(entry)
+			require.NoError(t, err)
+			for r, more := records.Next(); more; r, more = records.Next() {
+				has[r.Kind] = true
+			}
+		}
+	}
+	for _, kind := range kinds {
+		require.Equal(t, !slices.Contains(excused, kind), has[kind],
+			"commands of kind %d in the pinned entries: -redraw", kind)
+	}
+	for _, name := range scenarios {
+		require.True(t, names[name], "%s has no pinned history: -redraw", name)
+	}
 }
 
 // Check replays the histories and compares.
