@@ -139,6 +139,9 @@ const (
 	// OutcomeCheckoutUnknown: there is no such checkout, or it is forgotten.
 	OutcomeCheckoutUnknown Outcome = 116 // checkout_unknown
 
+	// OutcomeReservationPeriod: the reservation was billed when it expired, in another period, or
+	// under another plan, than that of the command's occurredAt.
+	OutcomeReservationPeriod Outcome = 117 // reservation_period
 	// OutcomeReservationUnknown: there is no such reservation, or it is forgotten.
 	OutcomeReservationUnknown Outcome = 118 // reservation_unknown
 	// OutcomeReservationKeyReused: the reservationKey belongs to another request.

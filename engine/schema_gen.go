@@ -78,6 +78,7 @@ var outcomeNames = []string{
 	114: "provider_refused",
 	115: "invoice_paid",
 	116: "checkout_unknown",
+	117: "reservation_period",
 	118: "reservation_unknown",
 	119: "reservation_key_reused",
 	120: "reservation_short",

@@ -260,6 +260,10 @@ var outcomes = [256]answers{
 	engine.OutcomeReservationBilled: {billing: NewFault(503, "reservation_billed",
 		"The journal of this node could not tell what the expired reservation was billed as").With(
 		"Nothing was changed. Repeat the request; it is safe.").Retry(1)},
+	engine.OutcomeReservationPeriod: {billing: NewFault(400, "reservation_period",
+		"The expired reservation was billed in another period than that of occurredAt").With(
+		"Nothing was changed. Leave out occurredAt to amend what was billed, or void that event and send " +
+			"another one.")},
 	engine.OutcomeSettledMore: {billing: NewFault(400, "settled_more", "More than this total is settled already").With(
 		"Nothing was changed. usageUnits is the running total of the reservation: it never falls. Amend " +
 			"an event to take something back.")},

@@ -262,6 +262,14 @@ func (s *OracleSubscription) touched(e *OracleEvent, now int64) {
 // Carries reports whether the present plan has a feature.
 func (s *OracleSubscription) Carries(feature string) bool { return s.Plan.feature(feature) != nil }
 
+// CarriesAt reports whether usage of a feature which occurred at an instant counts somewhere.
+func (s *OracleSubscription) CarriesAt(feature string, at int64) bool {
+	if s.EndedAt == 0 && at >= s.periodEnd {
+		return s.Carries(feature)
+	}
+	return s.spanAt(at).plan.feature(feature) != nil
+}
+
 // Priced reports whether the event counts in a span whose plan has a price for it.
 func (e *OracleEvent) Priced() bool {
 	return e.span != nil && e.span.plan.feature(e.Feature).Model.Name != "included"

@@ -164,8 +164,10 @@ type correcting struct {
 	// where in it the change counts.
 	projection *lifecycle.Projection
 	lifecycle.Spot
-	// forced is set if a reservation held the added units.
+	// forced is set if a reservation held the added units, beyond are those of them that do not fit.
 	forced bool
+	beyond decimal.Decimal
+	meta   []byte // of the settlement
 	// keyNode is the budget that the request's API key is bound to; 0: none.
 	keyNode uint32
 	// at is where its credits burn and change what happens to them; was and newly are what the
@@ -375,6 +377,15 @@ func (t *turn) correct(k *correcting, kind journal.Kind, entry correctionEntry) 
 		list.Budget = t.budgets.Correct(&t.Runner, k.budget)
 	}
 	list.Cost, list.HasCost = entry.Cost, entry.HasCost
+	overrun := k.overrun()
+	entry.HadOverrun = !overrun.IsZero()
+	if entry.Delta.Sign() < 0 {
+		overrun = sums.Remaining(overrun, entry.Delta.Neg())
+	}
+	list.Overrun = sums.Of(overrun, k.beyond)
+	if entry.Overrun = list.Overrun; !entry.HadOverrun && !list.Overrun.IsZero() {
+		t.m.overruns.Add(1)
+	}
 	t.correctionDraws.Write(k.row).Data = string(wire.Encode(nil, &list))
 	t.expireCorrections()
 	t.FoldDecimal(k.units)
@@ -385,6 +396,14 @@ func (t *turn) correct(k *correcting, kind journal.Kind, entry correctionEntry) 
 		Kind: kind, Index: t.Index, Position: t.Entry.Place(t.Position), Owner: k.owner,
 		At: k.usage.OccurredAt, Payload: wire.Encode(nil, &entry),
 	})
+}
+
+// overrun are the event's units that did not fit beyond a reservation, after the corrections so far.
+func (k *correcting) overrun() decimal.Decimal {
+	if k.stored {
+		return k.text.Overrun
+	}
+	return k.original.Overrun
 }
 
 // takeCorrection returns a free row.
@@ -448,6 +467,12 @@ type correctionEntry struct {
 	HasCost    bool            `wire:"11"`
 	Cost       decimal.Decimal `wire:"12"`
 	CostChange decimal.Decimal `wire:"13"`
+	// Overrun are the event's units that did not fit beyond a reservation, after the correction;
+	// HadOverrun is set where there were some before.
+	Overrun    decimal.Decimal `wire:"14"`
+	HadOverrun bool            `wire:"15"`
+	// Meta is that of the settlement which has amended the event.
+	Meta []byte `wire:"16"`
 }
 
 // FindUsage finds a recorded usage event in the journal by its key. An event whose key was dropped

@@ -416,7 +416,13 @@ func (s *state) correctionEvent(item journal.Item) (EventView, error) {
 	}
 	view, err := s.usageView(item, &k.Original)
 	view.Kind, view.Units, view.ReasonText = EventKind(item.Kind), k.Units, k.Reason
-	view.RecordedAt, view.HasCost, view.Meta = k.RecordedAt, false, nil
+	view.RecordedAt, view.HasCost, view.Meta = k.RecordedAt, false, k.Meta
+	switch view.Overrun = k.Overrun; {
+	case k.HadOverrun && (k.Overrun.IsZero() || view.Kind == EventVoid):
+		view.OverrunsChange = -1
+	case !k.HadOverrun && !k.Overrun.IsZero():
+		view.OverrunsChange = 1
+	}
 	if err != nil {
 		return view, err
 	}

@@ -234,7 +234,7 @@ func (g *margin) costs(
 			switch e.Kind {
 			case EventUsage:
 				r.Events++
-				if !e.Overrun.IsZero() && e.VoidedAt == 0 {
+				if !e.Overrun.IsZero() {
 					r.Overruns++
 				}
 			case EventVoid:
@@ -244,6 +244,7 @@ func (g *margin) costs(
 				g.add(&r.Cost, e.Cost)
 			}
 			g.add(&r.Cost, e.CostChange)
+			r.Overruns += uint64(e.OverrunsChange)
 		}
 		if next.Index == 0 {
 			return

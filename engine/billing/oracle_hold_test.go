@@ -20,6 +20,7 @@ type projectionHold struct {
 	of               *enginetest.OracleSubscription
 	subscription     [16]byte
 	granted, settled decimal.Decimal
+	madeAt           int64
 	expiresAt        int64
 	row              uint32 // those of one instant expire in the order of their rows
 	bills            bool
@@ -69,11 +70,15 @@ func (h *projections) advance() {
 }
 
 // settles notes an event of a reservation at a subscription; nil: at none. It occurred at an
-// instant, and is recorded now. leads is as of Count.
+// instant, and is recorded now; where the plan of then has lost the feature, it counts where it was
+// reserved. leads is as of Count.
 func (h *projections) settles(
 	v *projectionHold, of *enginetest.OracleSubscription, units decimal.Decimal, at, now int64,
 ) (e *recorded, leads bool) {
 	e = &recorded{stamp: h.l.Stamp, held: true}
+	if v.state != billing.ReservationExpired && !of.CarriesAt(v.feature, at) {
+		at = v.madeAt
+	}
 	if of == nil {
 		e.OracleEvent = &enginetest.OracleEvent{Feature: v.feature, Units: rat(units), At: at}
 	} else {
@@ -136,7 +141,7 @@ func (h *projections) reserve(p *person) {
 	v.subscription = view.Items[0].SubscriptionID
 	v.of = p.oracle.Subscriptions[slices.Index(p.ids, v.subscription)]
 	require.True(h.t, v.of.Carries(v.feature))
-	v.granted, v.expiresAt = c.Items[0].Units, h.now()+c.TTLMS
+	v.granted, v.madeAt, v.expiresAt = c.Items[0].Units, h.now(), h.now()+c.TTLMS
 	v.row = billing.ReservationRow(h.m, enginetest.Sandbox, c.ID)
 	h.holds = append(h.holds, v)
 }
@@ -197,6 +202,8 @@ func (h *projections) settleHold(v *projectionHold, id [16]byte) {
 		h.expect(engine.OutcomeReservationClosed, r)
 	case v.state == billing.ReservationSettled:
 		h.expect(engine.OutcomeDone, r)
+	case v.state == billing.ReservationBilled && r.Outcome == engine.OutcomeReservationPeriod:
+		require.NotZero(h.t, c.OccurredAt)
 	case v.state == billing.ReservationBilled:
 		h.amendHold(v, r, delta, final)
 	case delta.Sign() < 0 && !c.Partial && v.state == billing.ReservationOpen:

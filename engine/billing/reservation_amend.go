@@ -7,6 +7,7 @@ import (
 	"tollgate/engine/billing/internal/charging"
 	"tollgate/engine/billing/internal/credits"
 	"tollgate/engine/billing/internal/holds"
+	"tollgate/engine/billing/internal/lifecycle"
 	"tollgate/engine/billing/internal/sums"
 	"tollgate/engine/decimal"
 	"tollgate/engine/journal"
@@ -22,6 +23,11 @@ func (c *SettleReservation) amend(
 	if outcome == engine.OutcomeKeyUnproven || outcome == engine.OutcomeDuplicate && c.Partial {
 		return outcome
 	}
+	if outcome == engine.OutcomeNone && c.OccurredAt != 0 {
+		if timely := t.timely(h.env, c.OccurredAt, h.now); timely != engine.OutcomeDone {
+			return timely
+		}
+	}
 	takes := outcome == engine.OutcomeNone && c.EventKey != "" && !h.words.Own(&c.Key)
 	if takes && len(h.words.Taken) >= 16*holds.MaxTaken {
 		return engine.OutcomeKeysFull
@@ -29,7 +35,7 @@ func (c *SettleReservation) amend(
 	h.late = make([]holds.LateCost, len(h.items))
 	copy(h.late, h.words.LateCosts)
 	changed := outcome == engine.OutcomeDuplicate ||
-		!c.Partial && (h.corrected(t) || slices.ContainsFunc(h.late, stated))
+		!c.Partial && (h.corrected(t) || c.OccurredAt != 0 || slices.ContainsFunc(h.late, stated))
 	for i := range h.items {
 		changed = changed || totals[i] != h.items[i].Settled
 	}
@@ -94,6 +100,14 @@ func (c *SettleReservation) correct(
 	if outcome != engine.OutcomeDone {
 		return outcome
 	}
+	for i, k := range amended {
+		if totals == nil || k == nil || !c.names(h, i) || c.Partial && totals[i] == h.items[i].Settled {
+			continue
+		}
+		if !k.countsAt(t, c.OccurredAt) {
+			return engine.OutcomeReservationPeriod
+		}
+	}
 	targets, settled, outcome := c.targets(t, h, amended, totals)
 	if outcome != engine.OutcomeDone {
 		return outcome
@@ -109,6 +123,7 @@ func (c *SettleReservation) correct(
 				deltas[i] = sums.Difference(targets[i], k.units)
 				beyond[i] = sums.Remaining(deltas[i], k.fits(t, deltas[i]))
 			}
+			k.beyond, k.meta = beyond[i], c.Meta
 			cost := c.states(t, h, k, i, targets[i], totals)
 			if outcome := h.amendEvent(t, k, deltas[i], cost, try); outcome != engine.OutcomeDone {
 				return outcome
@@ -311,6 +326,25 @@ func (c *SettleReservation) billed(t *turn, h *settling) (
 	return amended, engine.OutcomeDone
 }
 
+// countsAt reports whether usage of an instant would count where the event does; 0: of its own.
+func (k *correcting) countsAt(t *turn, occurredAt int64) bool {
+	row := k.original.Subscription
+	if occurredAt == 0 || row == 0 || row > t.Subscriptions.Len() ||
+		t.Subscriptions.Read(row).Customer != k.owner {
+		return true
+	}
+	l, ok := t.Advanced(row, k.now)
+	if !ok {
+		return true // place defers it
+	}
+	at, stands := l.SpotOf(k.original.counted())
+	if stands == lifecycle.Nowhere || stands == lifecycle.Gone {
+		return true
+	}
+	of, found := l.SpotAt(occurredAt, k.original.Feature)
+	return found && of.Span == at.Span && of.Ahead == at.Ahead
+}
+
 // overran notes what an item records beyond its limits with so many units more, or takes back with
 // fewer.
 func (h *settling) overran(item int, delta, beyond decimal.Decimal) {
@@ -343,7 +377,7 @@ func (h *settling) amendEvent(
 	t *turn, k *correcting, delta decimal.Decimal, stated *decimal.Decimal, try bool,
 ) engine.Outcome {
 	units := sums.Of(k.units, delta)
-	made := correctionEntry{Delta: delta, Units: units, Original: k.original}
+	made := correctionEntry{Delta: delta, Units: units, Original: k.original, Meta: k.meta}
 	cost, ok := k.recost(t.state, journal.KindAmend, &made, stated)
 	if !ok {
 		return engine.OutcomeOverflow

@@ -441,9 +441,69 @@ func TestAPartThatOthersMakeDearIsAnOverrun(t *testing.T) {
 	s.view(s.settle("r", 4, func(c *billing.SettleReservation) { c.Partial = true }))
 	require.Equal(t, engine.OutcomeDone, s.event("e", "boxes", 96))
 	s.counts("all", "50", "0")
-	s.view(s.settle("r", 5))
+	require.Equal(t, "1", s.overrun(s.settle("r", 5)))
 	s.counts("all", "100", "0")
 	require.True(t, s.first("all").Overrun)
+	require.EqualValues(t, 1, s.m.Stats().Overruns)
+}
+
+// TestMoneyBeyondTheHoldIsAnOverrun: a stated cost passes what is held, within the units that are.
+func TestMoneyBeyondTheHoldIsAnOverrun(t *testing.T) {
+	states := func(cost int64) func(*billing.SettleReservation) {
+		return func(c *billing.SettleReservation) {
+			c.Items[0].Cost, c.Items[0].HasCost = decimal.FromInt(cost), true
+		}
+	}
+	reserve := func(s *budgetSandbox, refuses bool) {
+		c := enginetest.Reservation("r", "ada", "words", 10)
+		c.RefuseOverrun = refuses
+		s.view(s.Do(billing.KindReserve, c))
+	}
+	s := newBudgetSandbox(t, ofCost("5"))
+	reserve(s, false)
+	require.Equal(t, "0", s.overrun(s.settle("r", 2, states(2),
+		func(c *billing.SettleReservation) { c.Partial = true })))
+	require.Equal(t, "8", s.overrun(s.settle("r", 10, states(1000))))
+	require.EqualValues(t, 1, s.m.Stats().Overruns)
+	require.True(t, s.first("all").Overrun)
+
+	s = newBudgetSandbox(t, ofCost("5"))
+	reserve(s, true)
+	s.refuses(engine.OutcomeBudgetExceeded, s.settle("r", 10, states(1000)))
+	s.counts("all", "0", "0")
+	require.Equal(t, "0", s.overrun(s.settle("r", 10, states(5))))
+	s.counts("all", "5", "0")
+}
+
+// TestLostCreditsAreAnOverrunOfABudget: credits that were to pay have expired, and the price passes a
+// hard limit, also when the hold expires into usage.
+func TestLostCreditsAreAnOverrunOfABudget(t *testing.T) {
+	for _, how := range []string{"record", "refuse", "expire"} {
+		s := newBudgetSandbox(t, inUSD("1"))
+		require.Equal(t, engine.OutcomeDone, s.event("e", "videos", 200)) // what the plan gave
+		require.Equal(t, engine.OutcomeDone, s.Do(billing.KindGrantCredits, &billing.GrantCredits{
+			Env: 1, ID: enginetest.ID("g"), Pool: s.pool(), Amount: decimal.FromInt(300),
+			ExpiresAt: s.Stamp + 1000,
+		}).Outcome)
+		c := enginetest.Reservation("r", "ada", "images", 100) // 2 USD
+		c.RefuseOverrun, c.SettleOnExpiry = how == "refuse", how == "expire"
+		s.view(s.Do(billing.KindReserve, c))
+		s.counts("all", "0", "0")
+		s.Stamp += 1000
+		switch how {
+		case "record":
+			require.Equal(t, "50", s.overrun(s.settle("r", 100)))
+		case "refuse":
+			s.refuses(engine.OutcomeBudgetExceeded, s.settle("r", 100))
+			require.Equal(t, "0", s.overrun(s.settle("r", 50)))
+			continue
+		default:
+			s.Stamp += 600_000
+			s.DoPayload(engine.KindTick, nil)
+		}
+		s.counts("all", "2", "0")
+		require.EqualValues(t, 1, s.m.Stats().Overruns)
+	}
 }
 
 // TestAPartMayCostMoreThanItsShare: what is left to hold of the expected cost is less then.

@@ -119,8 +119,76 @@ func TestALateOverrunIsMarked(t *testing.T) {
 	require.Equal(t, "0", overrun(490, part))
 	require.Equal(t, "200", overrun(700, part))
 	require.Equal(t, "250", overrun(750, part))
+	require.EqualValues(t, 1, s.m.Stats().Overruns)
+	require.EqualValues(t, 1, s.margin("calls").Overruns)
 	require.Equal(t, "30", overrun(530))
 	s.used("calls", 530, 0)
+	require.EqualValues(t, 1, s.margin("calls").Overruns)
+	events, _, err := s.m.Events(&enginetest.Source{Journal: s.m.Journal()}, billing.EventQuery{
+		Customer: 1, To: s.Stamp + 1, Kinds: []billing.EventKind{billing.EventAmend}, Limit: 10,
+	})
+	require.NoError(t, err)
+	require.Equal(t, "30", events[len(events)-1].Overrun.String())
+
+	s.amendOwn("r", 1, 500)
+	require.Zero(t, s.margin("calls").Overruns)
+}
+
+// margin is a feature's row of the margin.
+func (s *heldSandbox) margin(feature string) (row billing.MarginRow) {
+	s.t.Helper()
+	rows, err := s.m.Margin(&enginetest.Source{Journal: s.m.Journal()}, billing.MarginQuery{
+		Env: enginetest.Sandbox, To: s.Stamp + 1, By: billing.MarginByFeature, MaxEvents: 100,
+	})
+	require.NoError(s.t, err)
+	for _, r := range rows {
+		if r.Key == feature {
+			return r
+		}
+	}
+	return row
+}
+
+// TestAVoidedOverrunIsNone: in the margin.
+func TestAVoidedOverrunIsNone(t *testing.T) {
+	s := newHeldSandbox(t)
+	s.reserve("r", "calls", 50)
+	require.Equal(t, engine.OutcomeDone, s.event("e", "calls", 450))
+	s.view(s.settle("r", 60))
+	require.EqualValues(t, 1, s.margin("calls").Overruns)
+	s.voidOwn("r", 1)
+	require.Zero(t, s.margin("calls").Overruns)
+}
+
+// TestALateSettlementStaysInItsPeriod: an occurredAt at which usage would count elsewhere than what
+// expiry has billed is refused, and so is one that no event may have; meta is the amendment's.
+func TestALateSettlementStaysInItsPeriod(t *testing.T) {
+	s := newHeldSandbox(t)
+	s.pay()
+	s.Stamp += 28*dayMS - 300_000 // the period's end is near
+	s.DoPayload(engine.KindTick, nil)
+	before := s.Stamp
+	s.expireBilled(enginetest.Reservation("r", "ada", "calls", 80))
+	settle := func(at int64) engine.Result {
+		return s.settle("r", 30, s.originals("r"), func(c *billing.SettleReservation) {
+			c.OccurredAt, c.Meta = at, []byte(`{"a":1}`)
+		})
+	}
+	view := func() billing.ReservationView {
+		v, _ := s.m.Reservation(enginetest.Sandbox, enginetest.ID("reservation r"), s.Stamp)
+		return v
+	}
+	require.Equal(t, engine.OutcomeReservationPeriod.String(), settle(before).Outcome.String())
+	require.Equal(t, engine.OutcomeOccurredTooEarly, settle(1).Outcome)
+	require.Equal(t, engine.OutcomeOccurredTooLate, settle(s.Stamp+dayMS).Outcome)
+	require.Equal(t, billing.ReservationBilled, view().State)
+	require.Equal(t, "80", view().Items[0].Settled.String())
+	require.Equal(t, "30", s.view(settle(s.Stamp)).Items[0].Settled.String())
+	events, _, err := s.m.Events(&enginetest.Source{Journal: s.m.Journal()}, billing.EventQuery{
+		Customer: 1, To: s.Stamp + 1, Kinds: []billing.EventKind{billing.EventAmend}, Limit: 10,
+	})
+	require.NoError(t, err)
+	require.Equal(t, `{"a":1}`, string(events[0].Meta))
 }
 
 // TestItemsAreSettledLateAsAWhole: items that budgets or credits admit one by one, and not

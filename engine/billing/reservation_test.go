@@ -42,6 +42,15 @@ func newHeldSandbox(t *testing.T) *heldSandbox {
 			PricePerUnit: decimal.FromInt(1), HasMax: true, MaxUsage: decimal.FromInt(100),
 		},
 	})
+	calls := p.Features[2]
+	calls.Pricing.MaxUsage, calls.Pricing.Thresholds = decimal.FromInt(10), nil
+	doc.Plans = append(doc.Plans, billing.PlanDocument{
+		Key: "small", Currency: "USD", IntervalMonths: 1, PriceAmount: decimal.FromInt(10),
+		Features: []billing.PlanFeatureDocument{calls},
+	}, billing.PlanDocument{
+		Key: "bare", Currency: "USD", IntervalMonths: 1, PriceAmount: decimal.FromInt(10),
+		Features: p.Features[:1:1],
+	})
 	enginetest.NewAccount(s.Log, doc)
 	enginetest.NewCustomer(s.Log, "ada", "prepaid")
 	return s
@@ -254,8 +263,8 @@ func TestReleasingTwiceIsTheSame(t *testing.T) {
 	require.Equal(t, engine.OutcomeReservationUnknown, s.release("other").Outcome)
 }
 
-// TestSettlingWhatIsHeldIsNeverRefused: though others have used up the rest, and a plan change has
-// lowered the limit; what goes beyond follows overrun.
+// TestSettlingWhatIsHeldIsNeverRefused: though others have used up the rest; what goes beyond
+// follows overrun.
 func TestSettlingWhatIsHeldIsNeverRefused(t *testing.T) {
 	s := newHeldSandbox(t)
 	refuses := enginetest.Reservation("refuses", "ada", "calls", 50)
@@ -279,6 +288,97 @@ func TestSettlingWhatIsHeldIsNeverRefused(t *testing.T) {
 	require.NoError(t, err)
 	at := slices.IndexFunc(rows, func(r billing.MarginRow) bool { return r.Key == "calls" })
 	require.Equal(t, "3 1", fmt.Sprint(rows[at].Events, " ", rows[at].Overruns))
+}
+
+// TestAClosedPeriodsLimitIsMarked: what is held of the present period settles in one whose limit
+// has no room, and is an overrun there.
+func TestAClosedPeriodsLimitIsMarked(t *testing.T) {
+	s := newHeldSandbox(t)
+	s.pay()
+	s.Stamp += 28*dayMS - 60_000 // 31 January to 28 February
+	require.Equal(t, engine.OutcomeDone, s.event("e", "calls", 480))
+	s.Stamp += 120_000
+	s.DoPayload(engine.KindTick, nil)
+	s.used("calls", 0, 0)
+	s.view(s.reserve("r", "calls", 50))
+	v := s.view(s.settle("r", 50, func(c *billing.SettleReservation) { c.OccurredAt = s.Stamp - 90_000 }))
+	require.Equal(t, "30", v.Items[0].Overrun.String())
+	require.Equal(t, "50", v.Items[0].Settled.String())
+	s.used("calls", 0, 0)
+	require.EqualValues(t, 1, s.m.Stats().Overruns)
+}
+
+// pay pays ada's first invoice.
+func (s *heldSandbox) pay() {
+	s.t.Helper()
+	require.Equal(s.t, engine.OutcomeDone, s.Do(billing.KindMarkInvoicePaid, &billing.MarkInvoicePaid{
+		Env: enginetest.Sandbox, ID: enginetest.ID("invoice ada prepaid"),
+	}).Outcome)
+}
+
+// changePlan changes ada's plan at once.
+func (s *heldSandbox) changePlan(plan string) {
+	s.t.Helper()
+	require.Equal(s.t, engine.OutcomeDone, s.Do(billing.KindChangePlan, &billing.ChangePlan{
+		Env: enginetest.Sandbox, ID: enginetest.ID("subscription ada prepaid"),
+		ChangeID: enginetest.ID("to " + plan),
+		Plan:     plan, Type: billing.ChangeUpgrade,
+	}).Outcome)
+}
+
+// TestAPlanChangeLowersNoHold: what is held under the old limit settles under the new one.
+func TestAPlanChangeLowersNoHold(t *testing.T) {
+	s := newHeldSandbox(t)
+	c := enginetest.Reservation("r", "ada", "calls", 50)
+	c.RefuseOverrun = true
+	s.Do(billing.KindReserve, c)
+	s.Stamp++
+	s.changePlan("small")
+	require.Equal(t, engine.OutcomeHardLimit, s.event("e", "calls", 1))
+	require.Equal(t, engine.OutcomeReservationShort, s.settle("r", 51).Outcome)
+	require.Equal(t, "0", s.overrun(s.settle("r", 50)))
+	s.used("calls", 50, 0)
+}
+
+// TestAPlanWithoutTheFeatureBillsTheHold: it counts in the span in which it was reserved, in parts,
+// as a whole, and where it expires.
+func TestAPlanWithoutTheFeatureBillsTheHold(t *testing.T) {
+	s := newHeldSandbox(t)
+	s.view(s.reserve("r", "calls", 30))
+	s.view(s.reserve("parts", "calls", 20))
+	c := enginetest.Reservation("dies", "ada", "calls", 5)
+	c.SettleOnExpiry = true
+	s.view(s.Do(billing.KindReserve, c))
+	s.Stamp++
+	s.changePlan("bare")
+	s.Stamp++
+	require.Equal(t, "0", s.overrun(s.settle("r", 30)))
+	require.Equal(t, "0", s.overrun(s.settle("parts", 5,
+		func(c *billing.SettleReservation) { c.Partial = true })))
+	require.Equal(t, "0", s.overrun(s.settle("parts", 20)))
+	s.Stamp += 600_000
+	s.DoPayload(engine.KindTick, nil)
+	events, _, err := s.m.Events(&enginetest.Source{Journal: s.m.Journal()}, billing.EventQuery{
+		Customer: 1, To: s.Stamp + 1, Kinds: []billing.EventKind{billing.EventUsage}, Limit: 10,
+	})
+	require.NoError(t, err)
+	require.Len(t, events, 4)
+	for _, e := range events {
+		require.False(t, e.Unbilled, "%s", e.Key)
+	}
+	s.Stamp += 31 * dayMS
+	for range 3 {
+		s.DoPayload(engine.KindTick, nil)
+	}
+	late := decimal.Decimal{}
+	for _, v := range s.m.Invoices(enginetest.Sandbox, 1) {
+		for _, line := range v.Items {
+			if line.Kind == billing.LineUsage {
+				late, _ = late.Add(line.Amount)
+			}
+		}
+	}
+	require.Equal(t, "55", late.String())
 }
 
 // TestAnExpiredHoldBlocksNobody: from its instant on, without a tick.

@@ -1222,6 +1222,9 @@ func (v *correctionEntry) Fields(w *wire.Codec) {
 	w.Bool(11, &v.HasCost)
 	w.Decimal(12, &v.Cost)
 	w.Decimal(13, &v.CostChange)
+	w.Decimal(14, &v.Overrun)
+	w.Bool(15, &v.HadOverrun)
+	w.Blob(16, &v.Meta)
 }
 
 // Fields implements wire.Fielder.

@@ -275,6 +275,7 @@ type EventView struct {
 	HasCost        bool
 	Cost           decimal.Decimal `json:"costAmount" if:"HasCost"`
 	CostChange     decimal.Decimal // of a void or an amendment: how much more the event costs
+	OverrunsChange int             // of these: 1 where it has an overrun now, −1 where it had one
 	OccurredAt     int64           `json:"occurredAt" as:"time"`
 	RecordedAt     int64           `json:"recordedAt" as:"time"`
 	SubscriptionID [16]byte        `json:"subscriptionId,omitzero"`

@@ -183,7 +183,7 @@ func (a *credits) book(
 			"must be ahead of the environment's clock")
 	case engine.OutcomeCreditsEmpty:
 		return onceFault(x, result.Outcome).Saying(
-			"The pool's balance does not cover it, and it has a hard limit").With("Nothing was changed.")
+			"The pool's balance, less what reservations hold of it, does not cover it, and it has a hard limit").With("Nothing was changed.")
 	default:
 		return onceFault(x, result.Outcome)
 	}

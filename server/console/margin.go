@@ -55,6 +55,7 @@ var marginOrders = []struct {
 		return math.Inf(-1)
 	}},
 	{"events", "Events", func(r *api.MarginRow) float64 { return float64(r.Events) }},
+	{"overruns", "Overruns", func(r *api.MarginRow) float64 { return float64(r.Overruns) }},
 }
 
 // marginOf is what the page's address asks for. Without a range it is of the last 7 days.

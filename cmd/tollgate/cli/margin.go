@@ -25,10 +25,10 @@ type margins struct {
 }
 
 func (m *margins) print(out io.Writer) error {
-	t := NewTable(out, "KEY", "REVENUE", "COST", "MARGIN", "EVENTS")
+	t := NewTable(out, "KEY", "REVENUE", "COST", "MARGIN", "EVENTS", "OVERRUNS")
 	for _, r := range m.Rows {
 		t.Row(either(r.Key, "–"), money(r.Revenue, r.Currency), money(r.Cost, r.Currency),
-			money(r.Margin, r.Currency), strconv.Itoa(r.Events))
+			money(r.Margin, r.Currency), strconv.Itoa(r.Events), strconv.Itoa(r.Overruns))
 	}
 	return t.End()
 }

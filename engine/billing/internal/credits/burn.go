@@ -28,6 +28,8 @@ type DrawList struct {
 	// HasCost.
 	Cost    decimal.Decimal `wire:"3"`
 	HasCost bool            `wire:"4"`
+	// Overrun are, of a corrected event, the units that did not fit beyond a reservation.
+	Overrun decimal.Decimal `wire:"5"`
 }
 
 // Burning is how usage burns credits: which grants pay, and for how many units. The other units

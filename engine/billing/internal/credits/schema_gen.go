@@ -42,6 +42,7 @@ func (v *DrawList) Fields(w *wire.Codec) {
 	w.Blob(2, &v.Budget)
 	w.Decimal(3, &v.Cost)
 	w.Bool(4, &v.HasCost)
+	w.Decimal(5, &v.Overrun)
 }
 
 // Fields implements wire.Fielder.
