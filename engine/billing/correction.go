@@ -398,7 +398,8 @@ func (t *turn) correct(k *correcting, kind journal.Kind, entry correctionEntry) 
 	})
 }
 
-// overrun are the event's units that did not fit beyond a reservation, after the corrections so far.
+// overrun are the event's units that did not fit beyond a reservation, after its corrections so
+// far.
 func (k *correcting) overrun() decimal.Decimal {
 	if k.stored {
 		return k.text.Overrun
