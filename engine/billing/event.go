@@ -452,7 +452,7 @@ func (s *state) usageView(item journal.Item, u *usageEntry) (EventView, error) {
 		Index: item.Index, Position: item.Position, Kind: EventUsage,
 		Key: string(c.KeyText), EventName: string(c.EventName), FeatureKey: string(c.FeatureKey),
 		Units: c.Units, HasCost: u.HasCost, Cost: u.Cost,
-		EventSettlement: EventSettlement{u.Reservation, u.Overrun},
+		EventSettlement: EventSettlement{Reservation: u.Reservation, Overrun: u.Overrun},
 		OccurredAt:      c.OccurredAt, RecordedAt: u.RecordedAt,
 		FlowID: string(c.FlowID), Meta: append([]byte(nil), c.Meta...),
 	}

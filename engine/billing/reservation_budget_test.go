@@ -475,8 +475,8 @@ func TestMoneyBeyondTheHoldIsAnOverrun(t *testing.T) {
 	s.counts("all", "5", "0")
 }
 
-// TestLostCreditsAreAnOverrunOfABudget: credits that were to pay have expired, and the price passes a
-// hard limit, also when the hold expires into usage.
+// TestLostCreditsAreAnOverrunOfABudget: credits that were to pay have expired, and the price passes
+// a hard limit, also when the hold expires into usage.
 func TestLostCreditsAreAnOverrunOfABudget(t *testing.T) {
 	for _, how := range []string{"record", "refuse", "expire"} {
 		s := newBudgetSandbox(t, inUSD("1"))

@@ -33,8 +33,8 @@ func (s *heldSandbox) stops() map[string]func() engine.Result {
 	}
 }
 
-// TestAStoppedPoolPaysWhatItHolds: a pool that is frozen or archived under a hold takes no event and
-// no new hold, and pays the settlement of what it held, also when the hold expires into usage.
+// TestAStoppedPoolPaysWhatItHolds: a pool that is frozen or archived under a hold takes no event
+// and no new hold, and pays the settlement of what it held, also when the hold expires into usage.
 func TestAStoppedPoolPaysWhatItHolds(t *testing.T) {
 	for _, how := range []string{"frozen", "archived"} {
 		t.Run(how, func(t *testing.T) {

@@ -67,8 +67,8 @@ func (h *settling) budgeted(t *turn) bool {
 		(h.words.Budget != "" || t.Customers.Read(h.hold.Customer).Budgeted)
 }
 
-// weigh finds what the parts count in budgets, by part, and whether any counts more than is held for
-// it. node 0: they count in none.
+// weigh finds what the parts count in budgets, by part, and whether any counts more than is held
+// for it. node 0: they count in none.
 func (h *settling) weigh(t *turn) (node uint32, dear bool, outcome engine.Outcome) {
 	h.charges = h.charges[:0]
 	for i := range h.parts {
@@ -97,8 +97,8 @@ func (p *part) held(t *turn, h *settling) (held budgets.Charge) {
 	return held
 }
 
-// markBeyond finds what the budget would not admit of parts that go beyond what is held, and that is
-// recorded all the same. Beside one of them, the parts before it count whole, and of those behind
+// markBeyond finds what the budget would not admit of parts that go beyond what is held, and that
+// is recorded all the same. Beside one of them, the parts before it count whole, and of those behind
 // it the ones that go beyond their holds what these hold. Charges are by part: a
 // customer's budgets are asked about each of them, or about none.
 func (h *settling) markBeyond(t *turn, node uint32) {

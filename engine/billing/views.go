@@ -275,7 +275,6 @@ type EventView struct {
 	HasCost        bool
 	Cost           decimal.Decimal `json:"costAmount" if:"HasCost"`
 	CostChange     decimal.Decimal // of a void or an amendment: how much more the event costs
-	OverrunsChange int             // of these: 1 where it has an overrun now, −1 where it had one
 	OccurredAt     int64           `json:"occurredAt" as:"time"`
 	RecordedAt     int64           `json:"recordedAt" as:"time"`
 	SubscriptionID [16]byte        `json:"subscriptionId,omitzero"`
@@ -298,6 +297,9 @@ type EventView struct {
 type EventSettlement struct {
 	Reservation [16]byte        `json:"reservationId,omitzero"`
 	Overrun     decimal.Decimal `json:"overrunUnits" if:"Settled()"`
+	// OverrunsChange is, of a void or an amendment, 1 where the event has an overrun only now, and
+	// −1 where it had one.
+	OverrunsChange int
 }
 
 // Burnt reports whether it is a usage event that burnt credits.
