@@ -98,9 +98,9 @@ func (p *part) held(t *turn, h *settling) (held budgets.Charge) {
 }
 
 // markBeyond finds what the budget would not admit of parts that go beyond what is held, and that
-// is recorded all the same. Beside one of them, the parts before it count whole, and of those behind
-// it the ones that go beyond their holds what these hold. Charges are by part: a
-// customer's budgets are asked about each of them, or about none.
+// is recorded all the same. Beside one of them, the parts before it count whole, and of those
+// behind it the ones that go beyond their holds what these hold. Charges are by part: a customer's
+// budgets are asked about each of them, or about none.
 func (h *settling) markBeyond(t *turn, node uint32) {
 	now := h.env.Now(t.Stamp)
 	for i := range h.parts {
