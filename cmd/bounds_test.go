@@ -26,8 +26,8 @@ var bounds = map[string][]string{
 	"engine/billing maxPaidNote":        {"server/client maxPaidNote"},
 	"engine/billing MaxTopUpDays":       {"engine/billing SetTopUp.ExpiresAfterDays max"},
 	"engine/billing MaxPaymentMethod":   {"engine/billing SetTopUp.Method max"},
-	"engine/billing MinTopUpCooldownMS": {"server/client topUpRequest.CooldownSeconds min 1000"},
-	"engine/billing MaxTopUpCooldownMS": {"server/client topUpRequest.CooldownSeconds max 1000"},
+	"engine/billing MinTopUpCooldownMS": {"server/billingview TopUpRequest.CooldownSeconds min 1000"},
+	"engine/billing MaxTopUpCooldownMS": {"server/billingview TopUpRequest.CooldownSeconds max 1000"},
 	"engine/billing MaxReservationMS": {
 		"server/client reservationRequest.Seconds max 1000",
 		"server/client reservationExtension.Seconds max 1000",
@@ -70,7 +70,6 @@ var bounds = map[string][]string{
 	"engine/billing/internal/catalogs MaxDenominationCharacters": {
 		"engine/billing CreatePool.Denomination max",
 		"engine/billing/internal/catalogs CreditAllocationDocument.Denomination max",
-		"server/admin maxDenomination",
 	},
 	"engine/billing/internal/catalogs MaxNoteCharacters": {
 		"engine/billing/internal/credits TransactionView.Note max", "server/admin maxNote",

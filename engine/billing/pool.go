@@ -12,6 +12,8 @@ import (
 )
 
 // CreatePool gives a customer a pool of credits. Repeating the ID is the same success.
+//
+//schema:described admin PoolRequest
 type CreatePool struct {
 	Env      uint32   `wire:"1"`
 	ID       [16]byte `wire:"2"`

@@ -24,6 +24,12 @@ func (o Operations) Keys(ctx context.Context) (all []Key, err error) {
 	return all, err
 }
 
+// CreateKey makes an API key, which only this answer has.
+func (o Operations) CreateKey(ctx context.Context, r KeyRequest) (v MadeKey, err error) {
+	_, err = o.client.Call(ctx, "POST", o.at+"/keys", r, &v)
+	return v, err
+}
+
 // BindKey lets requests with an API key, which is named by its id, spend at one budget or below it,
 // and nowhere else. An empty budget ends that.
 func (o Operations) BindKey(ctx context.Context, id, budget string) error {
@@ -55,4 +61,57 @@ func (o Operations) ExtendReservation(
 func (o Operations) ReleaseReservation(ctx context.Context, id string) (v Reservation, err error) {
 	_, err = o.client.Call(ctx, "POST", o.at+"/reservations/"+url.PathEscape(id)+"/release", nil, &v)
 	return v, err
+}
+
+// CreatePool makes a pool of credits for a customer.
+func (o Operations) CreatePool(
+	ctx context.Context, customer string, r PoolRequest,
+) (v CreditPool, err error) {
+	_, err = o.client.Call(ctx, "POST", o.pools(customer), r, &v)
+	return v, err
+}
+
+// Pools returns a customer's pools, those that were archived too.
+func (o Operations) Pools(ctx context.Context, customer string) (all []CreditPool, err error) {
+	_, err = o.client.Call(ctx, "GET", o.pools(customer), nil, &all)
+	return all, err
+}
+
+func (o Operations) pools(customer string) string {
+	return o.at + "/customers/" + url.PathEscape(customer) + "/pools"
+}
+
+// GrantCredits adds credits to a pool, which is named by its id.
+func (o Operations) GrantCredits(
+	ctx context.Context, pool string, r GrantRequest,
+) (v PoolTransaction, err error) {
+	_, err = o.client.Call(ctx, "POST", o.at+"/pools/"+url.PathEscape(pool)+"/grants", r, &v)
+	return v, err
+}
+
+// WebhookRequest asks for an endpoint that is told of events; without Events, of all.
+type WebhookRequest struct {
+	URL         string   `json:"url"`
+	Events      []string `json:"events,omitzero"`
+	Description string   `json:"description,omitzero"`
+}
+
+// CreateWebhook adds an endpoint. Its signing secret is in this answer, and nowhere else.
+func (o Operations) CreateWebhook(
+	ctx context.Context, r WebhookRequest,
+) (v WebhookEndpoint, err error) {
+	_, err = o.client.Call(ctx, "POST", o.at+"/webhook-endpoints", r, &v)
+	return v, err
+}
+
+// Webhooks returns the endpoints, oldest first.
+func (o Operations) Webhooks(ctx context.Context) (all []WebhookEndpoint, err error) {
+	_, err = o.client.Call(ctx, "GET", o.at+"/webhook-endpoints", nil, &all)
+	return all, err
+}
+
+// DeleteWebhook removes an endpoint with what waits for it.
+func (o Operations) DeleteWebhook(ctx context.Context, id string) error {
+	_, err := o.client.Call(ctx, "DELETE", o.at+"/webhook-endpoints/"+url.PathEscape(id), nil, nil)
+	return err
 }

@@ -7,6 +7,42 @@ import (
 	"time"
 )
 
+// PoolRequest gives a customer a pool of credits.
+type PoolRequest struct {
+	// Name is the name that features and allocations use.
+	Name         string `json:"name"`
+	Denomination string `json:"denomination,omitzero"`
+	Currency     string `json:"currency,omitzero"`
+	// HardLimit keeps the balance from going below zero.
+	HardLimit bool `json:"hardLimit,omitzero"`
+	// RolloverPolicy is NONE if empty.
+	RolloverPolicy string      `json:"rolloverPolicy,omitzero"`
+	RolloverCap    json.Number `json:"rolloverCap,omitzero"`
+	Priority       *int        `json:"priority,omitzero"`
+	// Metadata has at most 8 KiB.
+	Metadata json.RawMessage `json:"metadata,omitzero"`
+	// LowBalance is the balance at which the pool is told to be low; 0: none.
+	LowBalance json.Number `json:"lowBalance,omitzero"`
+}
+
+// GrantRequest is the body of POST …/grants.
+type GrantRequest struct {
+	Amount   json.Number `json:"amount"`
+	Type     string      `json:"type,omitzero"`
+	Priority *int        `json:"priority,omitzero"`
+	// ExpiresAt is absent where the credits live for good.
+	ExpiresAt time.Time `json:"expiresAt,omitzero"`
+	Note      string    `json:"note,omitzero"`
+}
+
+// KeyRequest is the body of POST …/keys.
+type KeyRequest struct {
+	Scope string `json:"scope"`
+	Label string `json:"label,omitzero"`
+	// Customer is whose data a key with the scope customer reaches, and no other key.
+	Customer string `json:"customer,omitzero"`
+}
+
 // ChecksPoint counts those of a bucket.
 type ChecksPoint struct {
 	Start  time.Time `json:"start"`

@@ -72,6 +72,24 @@ func (c *Client) ArchiveCustomer(ctx context.Context, id string) error {
 	return err
 }
 
+// CreatePortalLink makes a link that opens the customer's own pages.
+func (c *Client) CreatePortalLink(
+	ctx context.Context, customer string, r PortalLinkRequest,
+) (v PortalLink, err error) {
+	_, err = c.Call(ctx, "POST", portalLinks(customer), r, &v)
+	return v, err
+}
+
+// RevokePortalLinks ends all links to a customer's pages.
+func (c *Client) RevokePortalLinks(ctx context.Context, customer string) error {
+	_, err := c.Call(ctx, "DELETE", portalLinks(customer), nil, nil)
+	return err
+}
+
+func portalLinks(customer string) string {
+	return prefix + "/customers/" + url.PathEscape(customer) + "/portal-links"
+}
+
 // Plans returns the plans of the catalog.
 func (c *Client) Plans(ctx context.Context) (all []Plan, err error) {
 	return all, c.get(ctx, "/plans", &all)

@@ -44,6 +44,20 @@ type EventVoid struct {
 	Reason string `json:"reason,omitzero"`
 }
 
+// TopUpRequest is the body of PUT /pools/{poolId}/top-up.
+type TopUpRequest struct {
+	Below      json.Number `json:"below"`
+	Amount     json.Number `json:"amount"`
+	Price      json.Number `json:"price"`
+	Currency   string      `json:"currency,omitzero"`
+	MonthlyCap json.Number `json:"monthlyCap"`
+	// PaymentMethod is the provider's name of a saved card.
+	PaymentMethod string `json:"paymentMethod"`
+	// ExpiresAfterDays is how long bought credits live; 0: for good.
+	ExpiresAfterDays *int `json:"expiresAfterDays,omitzero"`
+	CooldownSeconds  int  `json:"cooldownSeconds,omitzero"`
+}
+
 // CustomerRequest is the body of POST /customers.
 type CustomerRequest struct {
 	// ExternalClientCustomerID is the caller's own identifier, or a UUID that the server minted.
@@ -60,20 +74,6 @@ type CustomerRequest struct {
 // PortalLinkRequest asks for a link.
 type PortalLinkRequest struct {
 	ExpiresInMinutes int `json:"expiresInMinutes,omitzero"`
-}
-
-// TopUpRequest is the body of PUT /pools/{poolId}/top-up.
-type TopUpRequest struct {
-	Below      json.Number `json:"below"`
-	Amount     json.Number `json:"amount"`
-	Price      json.Number `json:"price"`
-	Currency   string      `json:"currency,omitzero"`
-	MonthlyCap json.Number `json:"monthlyCap"`
-	// PaymentMethod is the provider's name of a saved card.
-	PaymentMethod string `json:"paymentMethod"`
-	// ExpiresAfterDays is how long bought credits live; 0: for good.
-	ExpiresAfterDays *int `json:"expiresAfterDays,omitzero"`
-	CooldownSeconds  int  `json:"cooldownSeconds,omitzero"`
 }
 
 // EventRequest records one usage event, exactly once per Key.

@@ -115,6 +115,16 @@ var scopes = map[string]billing.Scope{
 // maxLabel is the length of a key's label in characters.
 const maxLabel = 80
 
+// keyRequest is the body of POST …/keys.
+//
+//schema:described admin KeyRequest
+type keyRequest struct {
+	Scope string `json:"scope" rule:"required,oneof=full|read|customer"`
+	Label string `json:"label" rule:"max=80"`
+	// Customer is whose data a key with the scope customer reaches, and no other key.
+	Customer string `json:"customer" rule:"min=1,max=128"`
+}
+
 // createKey is POST …/keys. The key is in this answer and nowhere else; see makeKey.
 func (a *accounts) createKey(x *server.Exchange) *server.Fault {
 	c := billing.CreateKey{ID: newID(), Actor: x.By()}

@@ -6,6 +6,7 @@ import (
 
 	"tollgate/engine"
 	"tollgate/engine/billing"
+	"tollgate/engine/decimal"
 	"tollgate/engine/wire"
 	"tollgate/server"
 	"tollgate/server/billinglog"
@@ -31,10 +32,8 @@ func (a *credits) creditRoutes() []server.Route {
 	amount, note := server.DocumentNumberSchema, server.May("note", text(0, maxNote))
 	return []server.Route{
 		row("POST", pool+"/grants", "grantCredits", "Add credits to a pool", of(a.grantCredits), keyed,
-			server.Takes(server.Object(
-				server.Must("amount", amount), server.May("type", server.EnumSchema(grantTypes...)),
-				server.May("priority", server.IntSchema(-maxPriority, maxPriority)),
-				server.May("expiresAt", server.TimeSchema), note)), made),
+			server.Takes(server.DocumentSchema[grantRequest](
+				server.May("priority", server.IntSchema(-maxPriority, maxPriority)))), made),
 		row("GET", pool+"/grants", "listGrants",
 			"A pool's grants with something left, in the order in which they burn",
 			a.one(a.listGrants), answers(server.ArrayOf(server.RefTo("Grant")))),
@@ -56,6 +55,18 @@ func onceFault(x *server.Exchange, o engine.Outcome) *server.Fault {
 		return server.FaultOf(engine.OutcomeRequestKeyReused)
 	}
 	return server.FaultOf(o)
+}
+
+// grantRequest is the body of POST …/grants.
+//
+//schema:described admin GrantRequest
+type grantRequest struct {
+	Amount   decimal.Decimal `json:"amount" rule:"required"`
+	Type     string          `json:"type" rule:"oneof=PLAN_INCLUDED|PURCHASED|PROMOTIONAL|ROLLOVER|MANUAL|REFUND"`
+	Priority int64           `json:"priority"`
+	// ExpiresAt is absent where the credits live for good.
+	ExpiresAt int64  `json:"expiresAt" as:"time"`
+	Note      string `json:"note" rule:"max=500"`
 }
 
 func (a *credits) grantCredits(x *server.Exchange, pool [16]byte) (fault *server.Fault) {

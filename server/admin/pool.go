@@ -5,17 +5,13 @@ import (
 
 	"tollgate/engine"
 	"tollgate/engine/billing"
-	"tollgate/engine/decimal"
 	"tollgate/server"
 	"tollgate/server/billingview"
 	"tollgate/server/form"
 )
 
-// Bounds of what a pool is made of; the state machine has the same.
-const (
-	maxDenomination = 64
-	maxPriority     = 1_000_000
-)
+// maxPriority bounds the priority of a pool and of a grant, below zero, too.
+const maxPriority = 1_000_000
 
 // poolRoutes are the rows about customers' pools of credits.
 func (a *credits) poolRoutes() []server.Route {
@@ -123,20 +119,13 @@ func asRequested(c *billing.CreatePool, v *billing.PoolView) bool {
 
 func readPool(x *server.Exchange, c *billing.CreatePool) *server.Fault {
 	var w walk
-	fault := body(x, &w, map[string]reader{
-		"name":           w.plain(&c.Name, 1, maxID),
-		"denomination":   w.plain(&c.Denomination, 1, maxDenomination),
-		"currency":       w.currency(&c.Currency),
-		"hardLimit":      w.flag(&c.HardLimit),
-		"rolloverPolicy": w.word(&c.RolloverPolicy, "NONE", "FULL", "CAPPED"),
-		"priority":       w.integer(&c.Priority, maxPriority),
-		"metadata":       w.metadata(&c.Metadata),
-		"lowBalance":     w.amount(&c.LowBalance),
+	fault := tagged(x, &w, c, map[string]reader{
+		"currency": w.currency(&c.Currency),
 		"rolloverCap": func(t *tree, place string) {
 			c.HasCap = true
 			w.amount(&c.RolloverCap)(t, place)
 		},
-	}, "name")
+	})
 	if fault == nil && c.HasCap != (c.RolloverPolicy == "CAPPED") {
 		w.problem("rolloverCap", server.FieldConflict,
 			"belongs to the rolloverPolicy CAPPED, and only to it")
@@ -148,49 +137,24 @@ func readPool(x *server.Exchange, c *billing.CreatePool) *server.Fault {
 func (a *credits) setLowBalance(x *server.Exchange, id [16]byte) *server.Fault {
 	c := billing.SetLowBalance{ID: id, Actor: x.By()}
 	var w walk
-	fault := body(x, &w, map[string]reader{"lowBalance": w.amount(&c.LowBalance)}, "lowBalance")
-	if fault != nil {
+	if fault := tagged(x, &w, &c, nil); fault != nil {
 		return fault
 	}
 	return a.carryOut(x, billing.KindSetLowBalance, &c, &c.Env)
 }
 
-// topUpCooldown is how many seconds lie between two purchases, unless the request says so.
-const topUpCooldown = 3600
-
 func (a *credits) setTopUp(x *server.Exchange, id [16]byte) *server.Fault {
-	c := billing.SetTopUp{ID: id, Actor: x.By()}
+	c := billingview.TopUpRequest{SetTopUp: billing.SetTopUp{ID: id, Actor: x.By()}}
 	var w walk
-	cooldown := int64(topUpCooldown)
-	fault := body(x, &w, map[string]reader{
-		"below": w.positive(&c.Below), "amount": w.positive(&c.Amount), "price": w.positive(&c.Price),
-		"currency": w.currency(&c.Currency), "monthlyCap": w.positive(&c.MonthlyCap),
-		"cooldownSeconds":  w.integer(&cooldown, billing.MaxTopUpCooldownMS/1000),
-		"paymentMethod":    w.plain(&c.Method, 1, billing.MaxPaymentMethod),
-		"expiresAfterDays": w.whole(&c.ExpiresAfterDays),
-	}, "below", "amount", "price", "monthlyCap", "paymentMethod")
+	fault := tagged(x, &w, &c, map[string]reader{"currency": w.currency(&c.Currency)})
+	if w.root != nil {
+		c.Judge(w.right, func(name string, m form.Mistake) { w.wrong(true, name, m) })
+		fault = w.fault()
+	}
 	if fault != nil {
 		return fault
 	}
-	currency := cmp.Or(c.Currency, "USD")
-	places, _ := decimal.MinorUnits(currency)
-	switch {
-	case c.Price != c.Price.Round(places):
-		w.wrong(true, "price", form.NotMinorUnits(currency))
-	case c.MonthlyCap.Less(c.Price):
-		w.wrong(true, "monthlyCap", form.BelowPrice)
-	}
-	if cooldown < billing.MinTopUpCooldownMS/1000 {
-		w.wrong(true, "cooldownSeconds", form.Outside[int64](billing.MinTopUpCooldownMS/1000,
-			billing.MaxTopUpCooldownMS/1000))
-	}
-	w.wrong(c.ExpiresAfterDays > billing.MaxTopUpDays, "expiresAfterDays",
-		form.Outside(0, billing.MaxTopUpDays))
-	if fault = w.fault(); fault != nil {
-		return fault
-	}
-	c.CooldownMS = cooldown * 1000
-	return a.carryOut(x, billing.KindSetTopUp, &c, &c.Env)
+	return a.carryOut(x, billing.KindSetTopUp, &c.SetTopUp, &c.Env)
 }
 
 // endTopUp is POST …/top-up/end. It names the purchase that the operator has looked for, since

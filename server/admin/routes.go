@@ -29,9 +29,7 @@ func (a *API) routes() []server.Route {
 			a.accounts.showAccount, answers(server.Object(
 				server.Must("name", text(1, 64)), server.Must("holds", holdingsSchema())))),
 		row("POST", environment+"/keys", "createKey", "Create an API key, which only this answer shows",
-			a.accounts.createKey, keyed, server.Takes(server.Object(
-				server.Must("scope", server.EnumSchema("full", "read", "customer")),
-				server.May("label", text(0, maxLabel)), server.May("customer", text(1, maxID)))),
+			a.accounts.createKey, keyed, server.Takes(server.DocumentSchema[keyRequest]()),
 			server.Gives(201, "Created", server.AnswerSchema[madeKey]())),
 		row("GET", environment+"/keys", "listKeys",
 			"The environment's API keys, revoked ones too, without the keys themselves",

@@ -74,13 +74,11 @@ func description() server.Description {
 				server.May("priority", server.IntSchema(-maxPriority, maxPriority))),
 			"LowBalanceRequest": server.DocumentSchema[billing.SetLowBalance](),
 			"TopUp":             server.AnswerSchema[billing.TopUpView](),
-			"TopUpRequest": server.DocumentSchema[billing.SetTopUp](
-				server.May("cooldownSeconds", server.IntSchema(billing.MinTopUpCooldownMS/1000,
-					int(billing.MaxTopUpCooldownMS/1000)))),
-			"Reservation":     server.AnswerSchema[billing.ReservationView](),
-			"ReservationItem": server.AnswerSchema[billing.ReservationItemView](),
-			"Transaction":     server.AnswerSchema[billing.TransactionView](),
-			"Verification":    verificationSchema(),
+			"TopUpRequest":      server.DocumentSchema[billingview.TopUpRequest](),
+			"Reservation":       server.AnswerSchema[billing.ReservationView](),
+			"ReservationItem":   server.AnswerSchema[billing.ReservationItemView](),
+			"Transaction":       server.AnswerSchema[billing.TransactionView](),
+			"Verification":      verificationSchema(),
 			"WebhookDelivery": server.AnswerSchema[deliveryAnswer](
 				server.Must("type", server.EnumSchema(
 					append(billing.WebhookEventNames(), billing.WebhookTest.String())...))),

@@ -1,11 +1,10 @@
 package client
 
 import (
-	"cmp"
+	"slices"
 
 	"tollgate/engine"
 	"tollgate/engine/billing"
-	"tollgate/engine/decimal"
 	"tollgate/server"
 	"tollgate/server/billingview"
 	"tollgate/server/form"
@@ -28,52 +27,19 @@ func (a pools) poolRoutes() []server.Route {
 	}
 }
 
-// topUpRequest is the body of PUT /pools/{poolId}/top-up.
-//
-//schema:request client TopUpRequest check
-type topUpRequest struct {
-	billing.SetTopUp
-	CooldownSeconds uint32 `json:"cooldownSeconds" rule:"min=60,max=2678400,default=3600"`
+// checkTopUpRequest judges what several fields say together.
+func checkTopUpRequest(f *form.Reader, c *billingview.TopUpRequest) {
+	c.Judge(func(name string) bool {
+		return f.Right(uint(slices.Index(topUpFields, name)))
+	}, f.Problem)
 }
 
-// Fields of a topUpRequest that depend on others, in its order.
-const (
-	fieldTopUpBelow = iota
-	fieldTopUpAmount
-	fieldTopUpPrice
-	fieldTopUpCurrency
-	fieldTopUpCap
-)
-
-// checkTopUpRequest judges amounts as the state machine does, which names no field.
-func checkTopUpRequest(f *form.Reader, c *topUpRequest) {
-	c.CooldownMS = int64(c.CooldownSeconds) * 1000
-	positive := func(bit uint, name string, amount decimal.Decimal) bool {
-		if f.Right(bit) && amount.Sign() <= 0 {
-			f.Problem(name, form.NotPositive)
-			return false
-		}
-		return f.Right(bit)
-	}
-	positive(fieldTopUpBelow, "below", c.Below)
-	positive(fieldTopUpAmount, "amount", c.Amount)
-	priced := positive(fieldTopUpPrice, "price", c.Price)
-	capped := positive(fieldTopUpCap, "monthlyCap", c.MonthlyCap)
-	currency := cmp.Or(c.Currency, "USD")
-	places, known := decimal.MinorUnits(currency)
-	switch {
-	case !known && f.Right(fieldTopUpCurrency):
-		f.Problem("currency", form.NotCurrency)
-	case known && priced && c.Price != c.Price.Round(places):
-		f.Problem("price", form.NotMinorUnits(currency))
-	case priced && capped && c.MonthlyCap.Less(c.Price):
-		f.Problem("monthlyCap", form.BelowPrice)
-	}
-}
+// topUpFields are the fields of a TopUpRequest that Judge looks at, in its order.
+var topUpFields = []string{"below", "amount", "price", "currency", "monthlyCap"}
 
 func (a pools) setTopUp(x *server.Exchange, id [16]byte) *server.Fault {
 	a.named(x)
-	c := topUpRequest{SetTopUp: billing.SetTopUp{Env: principal(x).Env, ID: id, Actor: x.By()}}
+	c := billingview.TopUpRequest{SetTopUp: billing.SetTopUp{Env: principal(x).Env, ID: id, Actor: x.By()}}
 	if fault := form.Read(x.Body, &c, readTopUpRequest); fault != nil {
 		return fault
 	}

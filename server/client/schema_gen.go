@@ -112,6 +112,38 @@ func readEventVoid(f *form.Reader, v *billing.VoidUsage) {
 	}
 }
 
+func readTopUpRequest(f *form.Reader, v *billingview.TopUpRequest) {
+	v.CooldownSeconds = 3600
+	for f.Next() {
+		switch string(f.Name) {
+		case "below":
+			f.Number(0, &v.Below)
+		case "amount":
+			f.Number(1, &v.Amount)
+		case "price":
+			f.Number(2, &v.Price)
+		case "currency":
+			f.Text(3, &v.Currency, 3, 3)
+		case "monthlyCap":
+			f.Number(4, &v.MonthlyCap)
+		case "paymentMethod":
+			f.Text(5, &v.Method, 1, 255)
+		case "expiresAfterDays":
+			form.Uint(f, 6, &v.ExpiresAfterDays, 0, 3650)
+		case "cooldownSeconds":
+			form.Uint(f, 7, &v.CooldownSeconds, 60, 2678400)
+		default:
+			f.Unknown("below", "amount", "price", "currency", "monthlyCap", "paymentMethod", "expiresAfterDays", "cooldownSeconds")
+		}
+	}
+	f.Need(0, "below")
+	f.Need(1, "amount")
+	f.Need(2, "price")
+	f.Need(4, "monthlyCap")
+	f.Need(5, "paymentMethod")
+	checkTopUpRequest(f, v)
+}
+
 func readCustomerRequest(f *form.Reader, v *customerRequest) {
 	for f.Next() {
 		switch string(f.Name) {
@@ -160,38 +192,6 @@ func readPortalLinkRequest(f *form.Reader, v *portalLinkRequest) {
 			f.Unknown("expiresInMinutes")
 		}
 	}
-}
-
-func readTopUpRequest(f *form.Reader, v *topUpRequest) {
-	v.CooldownSeconds = 3600
-	for f.Next() {
-		switch string(f.Name) {
-		case "below":
-			f.Number(0, &v.Below)
-		case "amount":
-			f.Number(1, &v.Amount)
-		case "price":
-			f.Number(2, &v.Price)
-		case "currency":
-			f.Text(3, &v.Currency, 3, 3)
-		case "monthlyCap":
-			f.Number(4, &v.MonthlyCap)
-		case "paymentMethod":
-			f.Text(5, &v.Method, 1, 255)
-		case "expiresAfterDays":
-			form.Uint(f, 6, &v.ExpiresAfterDays, 0, 3650)
-		case "cooldownSeconds":
-			form.Uint(f, 7, &v.CooldownSeconds, 60, 2678400)
-		default:
-			f.Unknown("below", "amount", "price", "currency", "monthlyCap", "paymentMethod", "expiresAfterDays", "cooldownSeconds")
-		}
-	}
-	f.Need(0, "below")
-	f.Need(1, "amount")
-	f.Need(2, "price")
-	f.Need(4, "monthlyCap")
-	f.Need(5, "paymentMethod")
-	checkTopUpRequest(f, v)
 }
 
 func writeCorrectionPreview(data *server.JSON, v *billing.CorrectionPreview) {

@@ -37,7 +37,7 @@ func description() server.Description {
 			"ScheduledChange":   server.AnswerSchema[billing.PlanChangeView](),
 			"CreditPool":        server.AnswerSchema[billing.PoolView](),
 			"TopUp":             server.AnswerSchema[billing.TopUpView](),
-			"TopUpRequest":      server.RequestSchema[topUpRequest](),
+			"TopUpRequest":      server.RequestSchema[billingview.TopUpRequest](),
 			"ListedEntitlement": listedEntitlementSchema(),
 
 			"EventRequest":      server.RequestSchema[billing.RecordUsage](),

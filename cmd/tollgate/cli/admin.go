@@ -223,22 +223,14 @@ func CatalogPath(account, environment string) string {
 	return f.path() + "/catalog"
 }
 
-// KeyRequest says what key is wanted; a Customer makes it that customer's.
-type KeyRequest struct {
-	Scope    string `json:"scope"`
-	Label    string `json:"label"`
-	Customer string `json:"customer,omitempty"`
-}
-
 // CreateKey makes an API key; a customer's has the scope of customers.
 func CreateKey(
-	ctx context.Context, admin *api.Client, f EnvironmentFlags, r KeyRequest,
+	ctx context.Context, admin *api.Client, f EnvironmentFlags, r api.KeyRequest,
 ) (api.MadeKey, error) {
 	if r.Customer != "" {
 		r.Scope = "customer"
 	}
-	var created api.MadeKey
-	_, err := admin.Call(ctx, "POST", f.path()+"/keys", r, &created)
+	created, err := admin.Operations(f.Account, f.Environment).CreateKey(ctx, r)
 	if err == nil && created.Key == "" {
 		err = errors.New("the answer holds no key")
 	}

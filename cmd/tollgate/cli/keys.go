@@ -34,7 +34,7 @@ func (c *keysCreateCommand) Run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	defer admin.Close()
-	created, err := CreateKey(ctx, admin, c.EnvironmentFlags, KeyRequest{
+	created, err := CreateKey(ctx, admin, c.EnvironmentFlags, api.KeyRequest{
 		Scope: c.Scope, Label: c.Label, Customer: c.Customer,
 	})
 	if err != nil {

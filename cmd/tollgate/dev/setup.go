@@ -203,7 +203,7 @@ func provision(ctx context.Context, data devdata.Folder, running *devdata.Runnin
 		}
 		created, err := cli.CreateKey(ctx, admin,
 			cli.EnvironmentFlags{Account: demoAccount, Environment: key.environment},
-			cli.KeyRequest{Scope: key.scope, Label: "tollgate dev"})
+			api.KeyRequest{Scope: key.scope, Label: "tollgate dev"})
 		if err != nil {
 			return fmt.Errorf("demo keys: %w", err)
 		}
