@@ -106,8 +106,8 @@ server/ascii:
 server/audit: engine engine/billing engine/fair server server/spool
 server/billinglog: engine engine/billing engine/decimal engine/idempotency engine/journal
 	engine/wire server
-server/billingview: engine engine/billing engine/decimal engine/rollup engine/wire server server/form
-	server/link server/search
+server/billingview: engine engine/billing engine/decimal engine/rollup engine/wire server
+	server/form server/link server/search
 server/client: engine engine/* server server/ascii server/audit server/billinglog
 	server/billingview server/form server/link server/payments server/scan server/search
 	server/zone

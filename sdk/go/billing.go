@@ -163,9 +163,9 @@ func (c *Client) RecordEvent(ctx context.Context, r EventRequest) (v Recorded, e
 	return v, err
 }
 
-// RecordEvents records up to 10,000 usage events, each once for its EventIdempotencyKey, which every
-// one needs. The result says of each what became of it: also those that are repeated, whose status
-// is 409 and whose code is duplicate_key, are recorded.
+// RecordEvents records up to 10,000 usage events, each once for its EventIdempotencyKey, which none
+// may lack. The result says of each what became of it. One with the code duplicate_key was recorded
+// before.
 func (c *Client) RecordEvents(
 	ctx context.Context, all []EventRequest,
 ) (v BatchResult, err error) {

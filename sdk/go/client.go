@@ -104,8 +104,8 @@ type Shortage struct {
 	LogIndex       uint64      `json:"logIndex"`
 }
 
-// BudgetRefusal is the limit of a budget that refuses something; of a frozen or archived budget, its
-// key alone.
+// BudgetRefusal is the limit of a budget that refuses something; of a frozen or archived budget, it
+// has the key alone.
 type BudgetRefusal struct {
 	Budget      string      `json:"budget"`
 	Of          string      `json:"of,omitzero"`

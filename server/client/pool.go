@@ -39,7 +39,8 @@ var topUpFields = []string{"below", "amount", "price", "currency", "monthlyCap"}
 
 func (a pools) setTopUp(x *server.Exchange, id [16]byte) *server.Fault {
 	a.named(x)
-	c := billingview.TopUpRequest{SetTopUp: billing.SetTopUp{Env: principal(x).Env, ID: id, Actor: x.By()}}
+	var c billingview.TopUpRequest
+	c.SetTopUp = billing.SetTopUp{Env: principal(x).Env, ID: id, Actor: x.By()}
 	if fault := form.Read(x.Body, &c, readTopUpRequest); fault != nil {
 		return fault
 	}

@@ -44,7 +44,9 @@ func TestAPowerCutLoses100Milliseconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := &forgetful{kept: filepath.Join(t.TempDir(), "kept")}
 		f := &fixture{t: t, dir: filepath.Join(t.TempDir(), "spool"), said: new(bytes.Buffer)}
-		f.opts = Options{Limit: 5 * recordBytes(3), Segment: 64, Log: slog.New(slog.DiscardHandler), sync: disk.sync}
+		f.opts = Options{
+			Limit: 5 * recordBytes(3), Segment: 64, Log: slog.New(slog.DiscardHandler), sync: disk.sync,
+		}
 		f.reopen()
 		f.append("one", "two")
 		require.Equal(t, []string{"one"}, disk.left(f), "the first is synced at once")
