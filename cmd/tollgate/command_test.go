@@ -70,10 +70,11 @@ func newShell(t *testing.T) *shell {
 		SealKey: [32]byte{1},
 	})
 	require.NoError(t, err)
+	links := link.New([32]byte{1}, "https://tollgate.example")
 	clients, err := client.New(client.Config{
 		Machine: s.Machine, Proposer: s, Reader: s, Events: s, Counts: s, NodeID: 1,
 		SpoolDir: t.TempDir(),
-		Payments: service,
+		Payments: service, Links: links,
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, clients.Close()) })
@@ -82,7 +83,6 @@ func newShell(t *testing.T) *shell {
 		Leads: func() (uint64, bool) { return 1, true },
 	})
 	require.NoError(t, err)
-	links := link.New([32]byte{1}, "https://tollgate.example")
 	operations, err := admin.New(admin.Config{
 		Links: links, Outbox: hooks, More: workspaceTools(t, s.workspaces).Operator.Routes(),
 		Machine: s.Machine, Proposer: s, Reader: s, Cluster: lone{},

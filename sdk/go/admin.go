@@ -2,6 +2,7 @@ package tollgate
 
 import (
 	"context"
+	"errors"
 	"net/url"
 )
 
@@ -110,8 +111,13 @@ func (o Operations) Webhooks(ctx context.Context) (all []WebhookEndpoint, err er
 	return all, err
 }
 
-// DeleteWebhook removes an endpoint with what waits for it.
+// DeleteWebhook removes an endpoint with what waits for it. One that is not there is a success: it
+// may have been removed by a try whose answer was lost.
 func (o Operations) DeleteWebhook(ctx context.Context, id string) error {
 	_, err := o.client.Call(ctx, "DELETE", o.at+"/webhook-endpoints/"+url.PathEscape(id), nil, nil)
+	var refused *Error
+	if errors.As(err, &refused) && refused.Code == "webhook_endpoint_not_found" {
+		return nil
+	}
 	return err
 }
