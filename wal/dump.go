@@ -18,6 +18,8 @@ type DumpOptions struct {
 	FS FS
 	// SummaryOnly leaves out the line per record.
 	SummaryOnly bool
+	// Read is called after each segment, with its bytes; nil is not.
+	Read func(bytes int64)
 }
 
 // Dump prints the log in dir: a line for the manifest, one per segment, one per record, and a
@@ -104,6 +106,9 @@ func (d *dump) segment(seq uint64) error {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	d.bytes += int64(len(b))
+	if d.options.Read != nil {
+		d.options.Read(int64(len(b)))
+	}
 	m := d.manifest
 	if m.firstSeq != 0 && (seq < m.firstSeq || seq > m.lastSeq) {
 		d.printf("%s %d bytes, not listed: left over, removed at the next start\n", name, len(b))

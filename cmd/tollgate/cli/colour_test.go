@@ -43,6 +43,10 @@ func TestProgressSaysHowFarItIs(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1024, n)
 	require.Equal(t, "[██████··················] checking, 3s, 1.0 KiB", p.text(3*time.Second))
+	list := StartList("reading customers", 4000)
+	defer list.End()
+	list.Add(1000)
+	require.Equal(t, "[██████··················] reading customers, 2s, 1000", list.text(2*time.Second))
 	require.Equal(t, "[████]", Bar(9, 3, 4), "more than was expected")
 	require.Equal(t, "[····]", Bar(0, 0, 4))
 }

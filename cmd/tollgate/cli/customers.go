@@ -213,10 +213,14 @@ func (c *listedCustomer) pastDue() string {
 // customersPage is how many customers are asked for at a time.
 const customersPage = 1000
 
-// Run lists customers, page by page.
-func (c *customersListCommand) Run(ctx context.Context, out io.Writer) error {
-	var rows []listedCustomer
-	list, cursor, omitted := []json.RawMessage{}, "", 0
+// pages reads customers, page by page, up to the limit; cursor is where there are more, omitted how
+// many a sorted list leaves out.
+func (c *customersListCommand) pages(
+	ctx context.Context,
+) (list []json.RawMessage, cursor string, omitted int, err error) {
+	list = []json.RawMessage{}
+	progress := StartList("reading customers", c.Limit)
+	defer progress.End()
 	for len(list) < c.Limit {
 		query := url.Values{"limit": {strconv.Itoa(min(customersPage, c.Limit-len(list)))}}
 		for name, value := range map[string]string{
@@ -232,13 +236,24 @@ func (c *customersListCommand) Run(ctx context.Context, out io.Writer) error {
 			Omitted   int               `json:"omitted"`
 		}
 		if _, err := c.read(ctx, c.path()+"/customers?"+query.Encode(), &page); err != nil {
-			return err
+			return nil, "", 0, err
 		}
 		list, omitted = append(list, page.Customers...), page.Omitted
+		progress.Add(int64(len(page.Customers)))
 		if cursor = page.Next; cursor == "" {
 			break
 		}
 	}
+	return list, cursor, omitted, nil
+}
+
+// Run lists customers.
+func (c *customersListCommand) Run(ctx context.Context, out io.Writer) error {
+	list, cursor, omitted, err := c.pages(ctx)
+	if err != nil {
+		return err
+	}
+	var rows []listedCustomer
 	text, err := json.Marshal(list)
 	if err == nil {
 		err = json.Unmarshal(text, &rows)

@@ -62,17 +62,31 @@ func (c *eventsListCommand) Run(ctx context.Context, out io.Writer) error {
 	if c.Customer != "" {
 		query.Set("order", "desc")
 	}
-	list, more := []api.Event{}, false
+	list, more, err := c.pages(ctx, client, query)
+	if err != nil {
+		return err
+	}
+	return c.printValue(out, list, func() error { return c.print(out, list, more) })
+}
+
+// pages reads events, page by page, up to the limit; more reports whether there are others.
+func (c *eventsListCommand) pages(
+	ctx context.Context, client *api.Client, query url.Values,
+) (list []api.Event, more bool, err error) {
+	list = []api.Event{}
+	progress := StartList("reading events", c.Limit)
+	defer progress.End()
 	for e, err := range client.Events(ctx, c.Customer, query) {
 		if err != nil {
-			return err
+			return nil, false, err
 		}
 		if more = len(list) == c.Limit; more {
 			break
 		}
 		list = append(list, e)
+		progress.Add(1)
 	}
-	return c.printValue(out, list, func() error { return c.print(out, list, more) })
+	return list, more, nil
 }
 
 func (c *eventsListCommand) print(out io.Writer, list []api.Event, more bool) error {

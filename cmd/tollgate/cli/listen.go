@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -16,6 +17,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	api "tollgate/sdk/go"
@@ -33,7 +35,8 @@ func (c *ListenCommand) Help() string {
 	return "While the command runs, the environment has a webhook endpoint that only it reads. " +
 		"It reads messages through the admin API, signs them as the cluster would, and sends " +
 		"each once to a program on this machine, so nothing here needs a public address. Ctrl-C removes " +
-		"the endpoint. The cluster cannot reach it: it is listed as failing, and disabled after 5 days."
+		"the endpoint; where the command was killed, the next one on the same machine does. The cluster " +
+		"cannot reach it: it is listed as failing, and disabled after 5 days."
 }
 
 const (
@@ -54,14 +57,16 @@ func (c *ListenCommand) Run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	defer admin.Close()
+	c.removeLeft(ctx, admin)
 	var made api.WebhookEndpoint
-	_, err = send(ctx, admin, "POST", c.path()+"/webhook-endpoints", map[string]any{
-		"url": listenURL, "events": append([]string{}, c.Event...), "description": "tollgate listen",
+	_, err = send(ctx, admin, "POST", c.endpoints(), map[string]any{
+		"url": listenURL, "events": append([]string{}, c.Event...),
+		"description": listenMark() + strconv.Itoa(os.Getpid()),
 	}, &made)
 	if err != nil {
 		return err
 	}
-	endpoint := c.path() + "/webhook-endpoints/" + url.PathEscape(made.ID)
+	endpoint := c.endpoints() + "/" + url.PathEscape(made.ID)
 	fmt.Fprintf(os.Stderr, "Receiving webhooks of %s/%s. Signing secret: %s\nPress Ctrl-C to stop.\n",
 		c.Account, c.Environment, made.Secret)
 	err = c.follow(ctx, admin, out, endpoint, made.Secret)
@@ -74,6 +79,43 @@ func (c *ListenCommand) Run(ctx context.Context, out io.Writer) error {
 		return nil
 	}
 	return err
+}
+
+// listenMark begins the description of an endpoint that a process of this machine made; its process
+// id follows.
+func listenMark() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return "tollgate listen on " + host + ", process "
+}
+
+// removeLeft removes the endpoints of those that were killed on this machine, as far as it can.
+func (c *ListenCommand) removeLeft(ctx context.Context, admin *api.Client) {
+	var all []api.WebhookEndpoint
+	if _, err := send(ctx, admin, "GET", c.endpoints(), nil, &all); err != nil {
+		return // what follows says why
+	}
+	for i := range all {
+		pid, ours := strings.CutPrefix(all[i].Description, listenMark())
+		if !ours || all[i].URL != listenURL || runs(pid) {
+			continue
+		}
+		_, err := send(ctx, admin, "DELETE", c.endpoints()+"/"+url.PathEscape(all[i].ID), nil, nil)
+		if err == nil {
+			fmt.Fprintf(os.Stderr, "Removed the endpoint of process %s, which has ended.\n", pid)
+		}
+	}
+}
+
+// runs reports whether a process of this machine runs, or may.
+func runs(pid string) bool {
+	id, err := strconv.Atoi(pid)
+	if err != nil {
+		return true
+	}
+	return !errors.Is(syscall.Kill(id, 0), syscall.ESRCH)
 }
 
 // onLoopback reports whether an address is this machine's own.

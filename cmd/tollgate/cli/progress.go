@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,6 +17,7 @@ type Progress struct {
 	out   *os.File
 	what  string
 	total int64
+	items bool // whether items are counted, and not bytes
 	done  chan struct{}
 	ended chan struct{} // nil where nothing is shown
 
@@ -30,12 +32,21 @@ const (
 
 // StartProgress begins to show what is done, of total bytes; 0: only how long it has taken.
 func StartProgress(what string, total int64) *Progress {
-	p := &Progress{what: what, total: total, done: make(chan struct{})}
+	return start(&Progress{what: what, total: total})
+}
+
+func start(p *Progress) *Progress {
+	p.done = make(chan struct{})
 	if Colours(os.Stderr) && showing.CompareAndSwap(false, true) { // a terminal that draws
 		p.out, p.ended = os.Stderr, make(chan struct{})
 		go p.run(time.Now())
 	}
 	return p
+}
+
+// StartList is StartProgress for a list that is read page by page, of up to total items.
+func StartList(what string, total int) *Progress {
+	return start(&Progress{what: what, total: int64(total), items: true})
 }
 
 // showing reports whether one is shown: there is one line for it.
@@ -67,7 +78,10 @@ func (p *Progress) text(took time.Duration) string {
 	if p.total > 0 {
 		text = Bar(uint64(come), uint64(p.total), 24) + " " + text
 	}
-	if come > 0 {
+	switch {
+	case come > 0 && p.items:
+		text += ", " + strconv.FormatInt(come, 10)
+	case come > 0:
 		text += ", " + Size(come)
 	}
 	return text
@@ -88,10 +102,15 @@ func (p *Progress) End() {
 
 // Write counts bytes that have come through.
 func (p *Progress) Write(b []byte) (int, error) {
-	p.mu.Lock()
-	p.come += int64(len(b))
-	p.mu.Unlock()
+	p.Add(int64(len(b)))
 	return len(b), nil
+}
+
+// Add counts so many bytes, or items.
+func (p *Progress) Add(n int64) {
+	p.mu.Lock()
+	p.come += n
+	p.mu.Unlock()
 }
 
 // Reading counts what is read of r.

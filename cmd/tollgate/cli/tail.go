@@ -22,26 +22,17 @@ type eventsTailCommand struct {
 
 // Help says what is followed.
 func (c *eventsTailCommand) Help() string {
-	return "Prints events as they are recorded, until interrupted. With --json, prints one JSON " +
-		"object per line. Of one customer, events that occurred more than two minutes before the " +
-		"newest may be missed. So may voids and amendments, which are listed at the time of the " +
-		"event they correct. Of all customers, everything is printed that is recorded after the " +
-		"first event, up to 10,000 a second; a warning says where older ones were left out."
+	return "Prints events as they are recorded, until interrupted: usage that occurred long ago, " +
+		"and voids and amendments, too. With --json, prints one JSON object per line. Up to 10,000 " +
+		"events a second are read, those of other customers as well; a warning says where older ones " +
+		"were left out. It needs a key that may read all customers."
 }
 
 const (
 	tailPause = time.Second
-	// tailLate is how much earlier than the newest an event may have occurred.
-	tailLate = 2 * time.Minute
-	// tailMost is how many of all customers' events are printed at a time.
+	// tailMost is how many events are read at a time.
 	tailMost = 10_000
 )
-
-// tail follows events: next prints those that were recorded since it was called before, in order.
-// now is the environment's clock.
-type tail interface {
-	next(ctx context.Context, now time.Time, print func(*api.Event) error) error
-}
 
 // Run follows events until ctx ends.
 func (c *eventsTailCommand) Run(ctx context.Context, out io.Writer) error {
@@ -54,18 +45,22 @@ func (c *eventsTailCommand) Run(ctx context.Context, out io.Writer) error {
 	if c.Kind != "" {
 		query.Set("kind", c.Kind)
 	}
-	var followed tail
-	for {
-		var now clock
-		if _, err = send(ctx, client, "GET", c.root()+"/clock", nil, &now); err != nil {
+	var now clock
+	if _, err = send(ctx, client, "GET", c.root()+"/clock", nil, &now); err != nil {
+		return unlessEnded(ctx, err)
+	}
+	if c.Customer != "" { // one that is not there has no events, ever
+		customer := c.root() + "/customers/" + url.PathEscape(c.Customer)
+		if _, err = send(ctx, client, "GET", customer, nil, nil); err != nil {
 			return unlessEnded(ctx, err)
 		}
-		if followed == nil {
-			from := now.Now.Add(-c.Since)
-			followed = c.follow(client, query, from)
-		}
-		err = followed.next(ctx, now.Now, func(e *api.Event) error { return c.print(out, e) })
-		if err != nil {
+	}
+	followed := tail{
+		client: client, path: c.root() + "/events", query: query, from: now.Now.Add(-c.Since),
+		customer: c.Customer, warn: func(text string) { Say(os.Stderr, "%s", text) },
+	}
+	for {
+		if err = followed.next(ctx, func(e *api.Event) error { return c.print(out, e) }); err != nil {
 			return unlessEnded(ctx, err)
 		}
 		select {
@@ -76,72 +71,14 @@ func (c *eventsTailCommand) Run(ctx context.Context, out io.Writer) error {
 	}
 }
 
-func (c *eventsTailCommand) follow(client *api.Client, query url.Values, from time.Time) tail {
-	if c.Customer == "" {
-		return &allTail{
-			client: client, path: c.root() + "/events", query: query, from: from,
-			warn: func(text string) { Say(os.Stderr, "%s", text) },
-		}
-	}
-	return &customerTail{client, c.Customer, query, from, map[string]time.Time{}}
-}
-
-// customerTail follows a customer's events, which are listed by when they occurred.
-type customerTail struct {
-	client   *api.Client
-	customer string
-	query    url.Values
-	from     time.Time
-	seen     map[string]time.Time // by id; from from on
-}
-
-func (t *customerTail) next(
-	ctx context.Context, now time.Time, print func(*api.Event) error,
-) error {
-	newest, printed := t.from, 0
-	t.query.Set("from", t.from.UTC().Format(time.RFC3339Nano))
-	for e, err := range t.client.Events(ctx, t.customer, t.query) {
-		if err != nil {
-			return err
-		}
-		// An event may be ahead of the clock; those that follow it need not be.
-		if e.OccurredAt.After(newest) && !e.OccurredAt.After(now) {
-			newest = e.OccurredAt
-		}
-		if _, known := t.seen[e.ID]; known {
-			continue
-		}
-		if err = print(&e); err != nil {
-			return err
-		}
-		t.seen[e.ID] = e.OccurredAt
-		if printed++; printed%eventsPage == 0 {
-			t.advance(newest)
-		}
-	}
-	t.advance(newest)
-	return nil
-}
-
-// advance lets the next look begin before newest, and forgets the events of before.
-func (t *customerTail) advance(newest time.Time) {
-	later := newest.Add(-tailLate)
-	if !later.After(t.from) {
-		return
-	}
-	t.from = later
-	for id, at := range t.seen {
-		if at.Before(t.from) {
-			delete(t.seen, id)
-		}
-	}
-}
-
-// allTail follows the events of all customers, which are listed by when they were recorded.
-type allTail struct {
+// tail follows the events of all customers, which are listed by when they were recorded: those of
+// one by when they occurred, so late ones and corrections would come before what was read.
+type tail struct {
 	client *api.Client
 	path   string
 	query  url.Values
+	// customer is whose are printed; empty: all.
+	customer string
 	// from bounds what is listed until until is known, so that no one reads all there is.
 	from time.Time
 	// until is the place where the look before began: what was recorded since is behind it.
@@ -149,7 +86,8 @@ type allTail struct {
 	warn  func(text string)
 }
 
-func (t *allTail) next(ctx context.Context, _ time.Time, print func(*api.Event) error) error {
+// next prints the events that were recorded since it was called before, in order.
+func (t *tail) next(ctx context.Context, print func(*api.Event) error) error {
 	query := url.Values{}
 	if maps.Copy(query, t.query); t.until != "" {
 		query.Set("until", t.until)
@@ -176,6 +114,9 @@ func (t *allTail) next(ctx context.Context, _ time.Time, print func(*api.Event) 
 		fresh = fresh[:tailMost]
 	}
 	for _, e := range slices.Backward(fresh) {
+		if t.customer != "" && e.CustomerReferenceID != t.customer {
+			continue
+		}
 		if err := print(&e); err != nil {
 			return err
 		}

@@ -46,13 +46,13 @@ func TestTheTailOfAllGoesOnFromWhereItWas(t *testing.T) {
 		return page
 	})
 	warned := 0
-	tail := &allTail{
+	tail := &tail{
 		client: client, path: "/api/v1/client/events", query: url.Values{"kind": {"usage"}},
 		from: time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC), warn: func(string) { warned++ },
 	}
 	next := func(some ...pageOfEvents) (ids []string) {
 		asked, pages = nil, some
-		require.NoError(t, tail.next(t.Context(), time.Time{}, func(e *api.Event) error {
+		require.NoError(t, tail.next(t.Context(), func(e *api.Event) error {
 			ids = append(ids, e.ID)
 			return nil
 		}))
@@ -94,31 +94,33 @@ func TestTheTailOfAllGoesOnFromWhereItWas(t *testing.T) {
 	require.Equal(t, 1, warned)
 }
 
-// TestTheTailOfACustomerPrintsWhileItReads, and knows no more events than it has to.
-func TestTheTailOfACustomerPrintsWhileItReads(t *testing.T) {
-	at := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
-	const pages = 5
-	printed, page := 0, 0
-	client := paging(t, func(query url.Values) (p pageOfEvents) {
-		require.Equal(t, page*eventsPage, printed, "what was read is printed")
-		for range eventsPage {
-			at = at.Add(time.Second)
-			p.Events = append(p.Events, map[string]any{
-				"id": fmt.Sprint(at.Unix()), "occurredAt": at.Format(time.RFC3339),
-			})
-		}
-		if page++; page < pages {
-			p.NextCursor = "next"
-		}
+// TestTheTailOfACustomerMissesNothing: what occurred long before the newest, and corrections, are
+// printed as they are recorded; those of others are not.
+func TestTheTailOfACustomerMissesNothing(t *testing.T) {
+	pages := []pageOfEvents{
+		{NewestCursor: "c1", Events: []map[string]any{
+			{"id": "1-0", "customerReferenceId": "ada", "occurredAt": "2026-05-01T00:00:00Z"},
+		}},
+		{NewestCursor: "c2", Events: []map[string]any{
+			{"id": "4-0", "customerReferenceId": "ada", "occurredAt": "2026-04-20T00:00:00Z", "kind": "void"},
+			{"id": "3-0", "customerReferenceId": "bob", "occurredAt": "2026-05-01T00:00:01Z"},
+			{"id": "2-0", "customerReferenceId": "ada", "occurredAt": "2026-04-25T00:00:00Z"},
+		}},
+	}
+	client := paging(t, func(url.Values) (p pageOfEvents) {
+		p, pages = pages[0], pages[1:]
 		return p
 	})
-	tail := &customerTail{client, "ada", url.Values{}, at, map[string]time.Time{}}
-	known := 0
-	require.NoError(t, tail.next(t.Context(), at.AddDate(1, 0, 0), func(*api.Event) error {
-		printed++
-		known = max(known, len(tail.seen))
-		return nil
-	}))
-	require.Equal(t, pages*eventsPage, printed)
-	require.LessOrEqual(t, known, eventsPage+int(tailLate/time.Second)+1)
+	tail := &tail{
+		client: client, path: "/api/v1/client/events", query: url.Values{}, customer: "ada",
+		warn: func(text string) { t.Error(text) },
+	}
+	var ids []string
+	for range 2 {
+		require.NoError(t, tail.next(t.Context(), func(e *api.Event) error {
+			ids = append(ids, e.ID)
+			return nil
+		}))
+	}
+	require.Equal(t, []string{"1-0", "2-0", "4-0"}, ids)
 }

@@ -3,6 +3,7 @@ package local
 import (
 	"os"
 
+	"tollgate/cmd/tollgate/cli"
 	"tollgate/wal"
 )
 
@@ -18,5 +19,25 @@ type walDumpCommand struct {
 
 // Run prints the log.
 func (c *walDumpCommand) Run() error {
-	return wal.Dump(os.Stdout, c.Dir, wal.DumpOptions{SummaryOnly: c.Summary})
+	options := wal.DumpOptions{SummaryOnly: c.Summary}
+	if c.Summary { // else each line shows how far it is
+		progress := cli.StartProgress("reading "+c.Dir, sizeOf(c.Dir))
+		defer progress.End()
+		options.Read = progress.Add
+	}
+	return wal.Dump(os.Stdout, c.Dir, options)
+}
+
+// sizeOf is how many bytes the files of a folder have; 0 where they cannot be looked at.
+func sizeOf(dir string) (size int64) {
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return 0
+	}
+	for _, f := range files {
+		if info, err := f.Info(); err == nil {
+			size += info.Size()
+		}
+	}
+	return size
 }
