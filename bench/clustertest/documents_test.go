@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -20,7 +21,9 @@ type pasted struct {
 	line          int
 	block, answer string
 	endless       bool
-	codes         string // as a pattern of sh
+	codes         string   // as a pattern of sh
+	prints        []string // what the page says of it beside the block
+	refused       bool     // whether a request of it is refused, on purpose
 }
 
 // script is what a shell carries out.
@@ -46,7 +49,8 @@ func (p *pasted) script() string {
 }
 
 // blocks are the blocks of sh of a document, and the indented ones, in order. A comment above says
-// of some how they run: "until Ctrl-C", "exit codes 0, 6"; those of "not run: why" are left out.
+// of some how they run: "until Ctrl-C", "exit codes 0, 6"; those of "not run: why" are left out. Of
+// some it says what they print ("prints 905, 20.01"), or that a request is "refused" on purpose.
 func blocks(text string) (found []pasted) {
 	const indented = "    "
 	kind, begun, above, about := "", 0, "", ""
@@ -61,10 +65,15 @@ func blocks(text string) (found []pasted) {
 			if codes == about {
 				codes = ""
 			}
-			found = append(found, pasted{
+			p := pasted{
 				line: begun, block: body.String(), endless: about == "<!-- until Ctrl-C -->",
-				codes: strings.ReplaceAll(strings.TrimSuffix(codes, " -->"), ", ", "|"),
-			})
+				codes:   strings.ReplaceAll(strings.TrimSuffix(codes, " -->"), ", ", "|"),
+				refused: about == "<!-- refused -->",
+			}
+			if prints, has := strings.CutPrefix(about, "<!-- prints "); has {
+				p.prints = strings.Split(strings.TrimSuffix(prints, " -->"), ", ")
+			}
+			found = append(found, p)
 		}
 		kind, about = "", ""
 		body.Reset()
@@ -95,6 +104,9 @@ func blocks(text string) (found []pasted) {
 	end()
 	return found
 }
+
+// notProse are the lines of a page that are comments or indented blocks.
+var notProse = regexp.MustCompile(`(?m)^(<!--|    ).*\n`)
 
 // leaves are the members of a JSON value that have no members themselves, as an answer has them.
 func leaves(v any, add func(string)) {
@@ -137,11 +149,12 @@ func TestEveryBlockOfTheDocumentsIsPasted(t *testing.T) {
 	here := strings.NewReplacer("127.0.0.1:8080", d.Nodes[0].HTTP, "127.0.0.1:8081", d.Nodes[1].HTTP,
 		"--generate 20000", "--generate 200", "https://10.0.0.1:9080", "http://"+d.Nodes[0].Ops)
 	const mark = "\n---- block ----\n"
-	count := 0
+	count, compared := 0, 0
 	paste := func(page string) {
 		text, err := os.ReadFile(page)
 		require.NoError(t, err)
 		all := blocks(string(text))
+		prose := notProse.ReplaceAllString(string(text), "")
 		var script strings.Builder
 		script.WriteString("set -eu -o pipefail\n")
 		for i := range all {
@@ -154,6 +167,14 @@ func TestEveryBlockOfTheDocumentsIsPasted(t *testing.T) {
 		printed := strings.Split(string(out), mark)
 		for i := range all {
 			count++
+			for _, value := range all[i].prints {
+				compared++
+				require.Contains(t, printed[i], value, "%s:%d", page, all[i].line)
+				require.Contains(t, prose, " "+value[strings.LastIndexByte(value, ':')+1:]+" ", page)
+			}
+			// curl ends with 0 whatever it is answered.
+			require.Equal(t, all[i].refused || strings.Contains(all[i].answer, `"error"`),
+				strings.Contains(printed[i], `"success":false`), "%s:%d:\n%s", page, all[i].line, printed[i])
 			if all[i].answer == "" {
 				continue
 			}
@@ -178,4 +199,5 @@ func TestEveryBlockOfTheDocumentsIsPasted(t *testing.T) {
 		paste("../../" + page)
 	}
 	require.Greater(t, count, 33, "the test must find the blocks")
+	require.Positive(t, compared, "the README says what its commands print")
 }

@@ -16,9 +16,9 @@ import (
 
 const (
 	// maxSheetRows bounds the rows of a file, and maxSheetReads the pages that are read for it: where
-	// an environment is thin among others, pages may be short.
+	// an environment is thin among others, pages may be short, and workspaces come 100 at a time.
 	maxSheetRows  = 10_000
-	maxSheetReads = 40
+	maxSheetReads = 100
 	sheetPage     = "1000"
 )
 
