@@ -60,6 +60,10 @@ func NewRateLimiter(limit RateLimit, now func() time.Time) *RateLimiter {
 	}
 }
 
+// faultRate is a request beyond a bound, which each bound names.
+var faultRate = NewFault(429, "rate_limited", "Too many requests, events or bytes").With(
+	"Nothing was changed. Repeat the request after Retry-After seconds.")
+
 func newBuckets(name string, limit int, window time.Duration, message string) *buckets {
 	if limit <= 0 || window <= 0 {
 		return nil
@@ -67,8 +71,7 @@ func newBuckets(name string, limit int, window time.Duration, message string) *b
 	b := &buckets{
 		limit: limit, window: window, name: name,
 		policy: `"` + name + `";q=` + strconv.Itoa(limit) + ";w=" + wholeSeconds(window),
-		fault: NewFault(429, "rate_limited", message).With(
-			"Nothing was changed. Repeat the request after Retry-After seconds."),
+		fault:  faultRate.Saying(message),
 	}
 	for i := range b.shards {
 		b.shards[i].full = map[[16]byte]time.Time{}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -21,6 +22,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/stretchr/testify/require"
 
+	"tollgate/engine"
 	"tollgate/server"
 )
 
@@ -402,8 +404,8 @@ func RequireIllustrated(t testing.TB, document *openapi3.T, excused ...string) {
 				lacks("a request")
 			}
 			for status, answer := range o.Responses.Map() {
-				for _, content := range answer.Value.Content {
-					if len(content.Examples) == 0 && status > "4" && status != "default" {
+				for _, content := range answer.Value.Content { // no request causes 500
+					if len(content.Examples) == 0 && status != "500" && status > "4" && status != "default" {
 						lacks("an answer of " + status)
 					}
 				}
@@ -412,4 +414,114 @@ func RequireIllustrated(t testing.TB, document *openapi3.T, excused ...string) {
 	}
 	slices.Sort(wrong)
 	require.Empty(t, wrong)
+}
+
+// declaredCodes are the codes that the text of a response names, one a line.
+func declaredCodes(response *openapi3.ResponseRef) (codes []string) {
+	if response == nil || response.Value.Description == nil {
+		return nil
+	}
+	for line := range strings.Lines(*response.Value.Description) {
+		if code, _, found := strings.Cut(line, ": "); found {
+			codes = append(codes, code)
+		}
+	}
+	return codes
+}
+
+// RequireDeclared requires of a refusal that its operation declares the code, with its status.
+func RequireDeclared(t testing.TB, operation *openapi3.Operation, status int, answer []byte) {
+	t.Helper()
+	if status < 400 {
+		return
+	}
+	code := codeOf(answer)
+	if !slices.Contains(declaredCodes(operation.Responses.Value(strconv.Itoa(status))), code) {
+		t.Errorf("%s does not declare that it answers %d %s", operation.OperationID, status, code)
+	}
+}
+
+// refusalsOf calls yield for each code of each operation, in the order of the paths.
+func refusalsOf(document *openapi3.T,
+	yield func(method, path string, o *openapi3.Operation, status, code string),
+) {
+	for _, path := range document.Paths.InMatchingOrder() {
+		operations := document.Paths.Value(path).Operations()
+		for _, method := range slices.Sorted(maps.Keys(operations)) {
+			o := operations[method]
+			for _, status := range slices.Sorted(maps.Keys(o.Responses.Map())) {
+				if status < "4" || status == "default" {
+					continue
+				}
+				for _, code := range declaredCodes(o.Responses.Value(status)) {
+					yield(method, path, o, status, code)
+				}
+			}
+		}
+	}
+}
+
+// DeclaredCodes are the codes that the operations of documents declare.
+func DeclaredCodes(documents ...*openapi3.T) map[string]bool {
+	all := map[string]bool{}
+	for _, d := range documents {
+		refusalsOf(d, func(_, _ string, _ *openapi3.Operation, _, code string) { all[code] = true })
+	}
+	return all
+}
+
+// RequireEveryCode requires that each code that operations declare has an example with each of
+// them, but for those that are excused, each with a reason.
+func RequireEveryCode(t testing.TB, document *openapi3.T, excused map[string]string) {
+	t.Helper()
+	lacking, declared := map[string]bool{}, map[string]bool{}
+	refusalsOf(document, func(_, _ string, o *openapi3.Operation, status, code string) {
+		declared[code] = true
+		for _, content := range o.Responses.Value(status).Value.Content {
+			if content.Examples[code] == nil {
+				lacking[code] = true
+			}
+		}
+	})
+	require.Greater(t, len(declared), 50)
+	for code, reason := range excused {
+		require.NotEmpty(t, reason, code)
+		require.True(t, lacking[code], "%s needs no excuse", code)
+		delete(lacking, code)
+	}
+	require.Empty(t, slices.Sorted(maps.Keys(lacking)),
+		"codes without an example; or the document is older than the examples: run -examples twice")
+}
+
+// Provoke asks for what was not asked yet: for each code of a command that has no example, the
+// operations that declare it are asked as before, by a cluster that refuses it, until one answers it.
+func (x *Examples) Provoke(
+	document *openapi3.T, refuse func(engine.Outcome), ask func(method, path, body string),
+) {
+	outcomes := map[string]engine.Outcome{}
+	for o := 255; o > 0; o-- {
+		if outcome := engine.Outcome(o); server.FaultOf(outcome) != server.FaultOf(engine.OutcomeNone) {
+			outcomes[server.FaultOf(outcome).Code] = outcome
+		}
+	}
+	outcomes["outcome_unknown"] = engine.OutcomeUnknown
+	refusalsOf(document, func(method, path string, o *openapi3.Operation, status, code string) {
+		outcome, known := outcomes[code]
+		x.mu.Lock()
+		var request *server.Example
+		for _, e := range x.seen {
+			known = known && e.Code != code
+			asked := e.Operation == o.OperationID && e.Code == ""
+			if asked && (request == nil || e.Status < request.Status) {
+				request = &e
+			}
+		}
+		x.mu.Unlock()
+		if !known || request == nil || method == http.MethodGet {
+			return
+		}
+		refuse(outcome)
+		ask(method, request.Path, string(request.Body))
+		refuse(engine.OutcomeNone)
+	})
 }

@@ -77,7 +77,9 @@ type node struct {
 	save atomic.Pointer[func(ctx context.Context, w io.Writer, stale bool, pace int) error]
 	// vitals are what the node says of itself.
 	vitals any
-	later  atomic.Int64 // how far the payment service's clock runs ahead, in nanoseconds
+	// bare is what serveAdmin gives it, and no links to the portal; nil: all that there is.
+	bare  *admin.Sources
+	later atomic.Int64 // how far the payment service's clock runs ahead, in nanoseconds
 }
 
 func start(t *testing.T) *node { return startWithin(t, server.DefaultLimits().Write) }
@@ -136,11 +138,15 @@ func startWithin(t *testing.T, write time.Duration) *node {
 func (n *node) serveAdmin(metrics *admin.Metrics, seal [32]byte, write time.Duration) {
 	n.t.Helper()
 	links := link.New(seal, "https://tollgate.example")
+	sources := admin.Sources{Events: n, Counts: n}
+	if n.bare != nil {
+		links, sources = nil, *n.bare
+	}
 	api, err := admin.New(admin.Config{
 		Links:   links,
 		Machine: n.Machine, Proposer: n, Reader: n, Cluster: n.members, Metrics: metrics,
 		KeyHash: sha256.Sum256([]byte(n.key)), SealKey: seal, Audits: n.api.AuditStats,
-		Payments: n.till, Outbox: n.outbox, Sources: admin.Sources{Events: n, Counts: n},
+		Payments: n.till, Outbox: n.outbox, Sources: sources,
 		SettleTimeout: 2 * time.Second,
 		Vitals:        func() any { return n.vitals },
 		Backup: func(ctx context.Context, w io.Writer, stale bool, pace int) error {

@@ -174,6 +174,9 @@ func New(c Config) (a *API, err error) {
 		if about.Tags, err = server.Illustrate(own, guideText, examples); err != nil {
 			return nil, err
 		}
+		if err = declaredRefusals.Declare(own); err != nil {
+			return nil, err
+		}
 		return server.OpenAPI(slices.Concat(own, c.More), about)
 	})
 	server.Bodiless(routes, fieldless)

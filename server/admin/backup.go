@@ -69,11 +69,13 @@ func (n *nodeTools) backup(x *server.Exchange) *server.Fault {
 	return x.Stream(200, BackupMedia, body)
 }
 
+var faultBackup = server.NewFault(409, "backup_running", "This node is already making a backup").With(
+	"Nothing was written. Wait for it, or ask another node.")
+
 func backupFault(err error) *server.Fault {
 	switch {
 	case errors.Is(err, ErrBackupRunning):
-		return server.NewFault(409, "backup_running", "This node is already making a backup").With(
-			"Nothing was written. Wait for it, or ask another node.")
+		return faultBackup
 	case errors.Is(err, ErrNotCurrent):
 		return server.FaultConsistency.With("No backup was made: this node cannot tell whether it " +
 			"has every acknowledged write. Ask another node; where there is no quorum any more, " +

@@ -122,20 +122,19 @@ func (a *catalogs) putCatalog(x *server.Exchange) *server.Fault {
 	if fault = cmp.Or(fault, fault2, fault3); fault != nil {
 		return fault
 	}
-	if dryRun {
-		return a.environment(x, func(env uint32) *server.Fault {
-			reply := a.machine.DiffCatalog(env, &document, prune)
-			if fault := refuseCatalog(x, &w, reply); fault != nil {
-				return fault
-			}
-			return answerChanges(x, reply)
-		})
-	}
-	env, fault := a.locate(x)
-	if fault != nil {
+	// A comparison names more mistakes than the command does, and leaves no trace of them in the log.
+	command := billing.ApplyCatalog{Document: document, Prune: prune, Actor: x.By()}
+	fault = a.environment(x, func(env uint32) *server.Fault {
+		command.Env = env
+		reply := a.machine.DiffCatalog(env, &document, prune)
+		if fault := refuseCatalog(x, &w, reply); fault != nil || !dryRun {
+			return fault
+		}
+		return answerChanges(x, reply)
+	})
+	if fault != nil || dryRun {
 		return fault
 	}
-	command := billing.ApplyCatalog{Env: env, Document: document, Prune: prune, Actor: x.By()}
 	command.FeatureIDs = newIDs(len(document.Features))
 	command.PlanIDs = newIDs(len(document.Plans))
 	result := a.propose(x, billing.KindApplyCatalog, wire.Encode(nil, &command))

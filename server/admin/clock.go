@@ -88,10 +88,12 @@ func (a *clocks) settle(
 		}
 		break
 	}
-	return server.NewFault(503, "clock_settling", "The clock was advanced, and renewals "+
-		"due by then are still running").With("Do not repeat the request. GET the clock until settled is " +
-		"true.").Retry(1)
+	return faultSettling
 }
+
+var faultSettling = server.NewFault(503, "clock_settling", "The clock was advanced, and renewals "+
+	"due by then are still running").With("Do not repeat the request. GET the clock until settled is " +
+	"true.").Retry(1)
 
 func (a *clocks) showClock(x *server.Exchange, env uint32) *server.Fault {
 	return a.answerClock(x, env, clockAnswer{Settled: a.machine.ClockSettled(env)})

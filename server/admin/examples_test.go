@@ -3,7 +3,10 @@ package admin_test
 import (
 	"context"
 	"io"
+	"net/http"
+	"net/netip"
 	"path"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,10 +14,60 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tollgate/bench/servertest"
+	"tollgate/engine"
 	"tollgate/engine/billing"
 	"tollgate/engine/decimal"
+	"tollgate/engine/rollup"
 	"tollgate/server"
+	"tollgate/server/admin"
+	"tollgate/server/outbox"
+	"tollgate/server/provider/fetch"
 )
+
+// unsettled advances the clock while nothing happens that is due.
+func (n *node) unsettled(key string) {
+	n.post(key, "/customers", `{"externalClientCustomerId":"bob","firstName":"Bob",`+
+		`"lastName":"Moog","email":"bob@example.com"}`).is(201, "")
+	n.post(key, "/subscriptions", `{"planId":"team","customerReferenceId":"bob"}`).is(201, "")
+	n.NoTicks.Store(true)
+	defer n.NoTicks.Store(false)
+	n.call("POST", sandbox+"clock?waitSeconds=0", `{"advanceTo":"`+
+		n.clock().AddDate(0, 0, 80).Format(time.RFC3339)+`"}`).is(503, "clock_settling")
+}
+
+// unable asks a node that lacks what some operations need.
+func (n *node) unable() {
+	n.once(sandbox+"keys", "key-0001", `{"scope":"read"}`).is(201, "")
+	hook := `{"url":"http://` + n.stripe.Addr().String() + `/hook"}`
+	n.once(hooksPath, "hook-0001", hook).is(201, "")
+	n.saves(func(context.Context, io.Writer, bool, int) error { return admin.ErrBackupRunning })
+	guarded, err := fetch.New(fetch.Config{
+		AllowPrivate: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+		AllowHosts:   []string{n.stripe.Addr().String()},
+	})
+	require.NoError(n.t, err)
+	n.t.Cleanup(guarded.Close)
+	n.outbox, err = outbox.New(outbox.Config{
+		Machine: n.Machine, Proposer: n, Fetch: guarded, SealKey: [32]byte{2},
+		Leads: func() (uint64, bool) { return 1, false },
+	})
+	require.NoError(n.t, err)
+	n.bare = &admin.Sources{Counts: stillCounting{}}
+	n.serveAdmin(admin.NewMetrics(), [32]byte{2}, time.Minute)
+	n.once(sandbox+"keys", "key-0001", `{"scope":"read"}`).is(409, "key_not_shown")
+	n.once(hooksPath, "hook-0001", hook).is(409, "secret_not_shown")
+	n.call("GET", "backup", "").is(409, "backup_running")
+	n.call("GET", sandbox+"usage?by=day", "").is(503, "still_counting")
+	n.call("POST", sandbox+"customers/bob/portal-links", `{}`).is(503, "portal_unavailable")
+	n.bare = &admin.Sources{}
+	n.serveAdmin(admin.NewMetrics(), [32]byte{2}, time.Minute)
+	n.call("GET", sandbox+"usage?by=day", "").is(503, "journal_unavailable")
+}
+
+// stillCounting is a Source that has not read the journal yet.
+type stillCounting struct{ rollup.Source }
+
+func (stillCounting) Sum(rollup.Query, func(rollup.Cell) error) error { return rollup.ErrCounting }
 
 // TestExamples asks each operation once, is refused in each way that a reader should know, and
 // compares both with the examples of the published document.
@@ -177,8 +230,37 @@ func TestExamples(t *testing.T) {
 	recorded.Refuse(document, func(method, path, body, key string) {
 		n.send(method, path, body, keys[key], "application/json")
 	})
+	const account = `{"name":"more"}`
+	n.call("POST", "accounts", account[:9]).is(400, "malformed_json")
+	n.call("POST", "accounts", account+strings.Repeat(" ", server.DefaultBodyLimit)).
+		is(413, "body_too_large")
+	n.putCatalog("plans: [", "").is(400, "malformed_yaml")
+	n.send("POST", "accounts", account, n.key, "text/plain").is(415, "unsupported_media_type")
+	n.sendWith(http.Header{"Content-Encoding": {"gzip"}}, "POST", "accounts", account, n.key,
+		"application/json").is(400, "malformed_encoding")
+	recorded.Provoke(document, n.Refuse, func(method, path, body string) {
+		n.call(method, path, body)
+	})
+	n.call("GET", invoice+"/void-preview", "").is(400, "invoice_void")
+	n.putCatalog(plans("key: p, currency: XTS"), "").is(400, "catalog_invalid")
+	n.Refuse(engine.OutcomeCatalogLimit)
+	n.putCatalog(plans("key: p, currency: USD"), "").is(400, "catalog_limit")
+	n.Refuse(engine.OutcomeNone)
+	n.unsettled(key)
+	n.unable()
 	recorded.Compare("examples/operations.json")
 	servertest.RequireIllustrated(t, document)
+	excused := map[string]string{
+		"internal_error":      "a fault of the program, which no request causes",
+		"invoice_unexplained": "an invoice whose lines do not add up: a fault of the program",
+	}
+	for _, code := range []string{
+		"plan_inactive", "plan_unchanged", "currency_differs", "cancellation_scheduled",
+		"subscription_limit", "subscription_not_found", "subscription_ended",
+	} {
+		excused[code] = "of a preview, which is refused as the command of the client API is"
+	}
+	servertest.RequireEveryCode(t, document, excused)
 	text := []byte(n.call("GET", "openapi.json", "").raw)
 	servertest.RequireReference(t, servertest.LoadDocument(t, text), "admin", text)
 }

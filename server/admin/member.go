@@ -90,6 +90,8 @@ func (n *nodeTools) removalRecorded(node string) bool {
 	return more != 0
 }
 
+var faultMembers = server.NewFault(409, "members_unchanged", "The members were not changed")
+
 // changeMembers makes a change, and records it.
 func (n *nodeTools) changeMembers(x *server.Exchange, c MemberChange) *server.Fault {
 	ctx, cancel := context.WithTimeout(context.Background(), memberPatience)
@@ -99,8 +101,7 @@ func (n *nodeTools) changeMembers(x *server.Exchange, c MemberChange) *server.Fa
 		err = nil // it is done, and is recorded below
 	}
 	if err != nil {
-		return server.NewFault(409, "members_unchanged", "The members were not changed").
-			With(err.Error())
+		return faultMembers.With(err.Error())
 	}
 	note := billing.NoteMembership{
 		Actor: x.By(), Action: memberActions[c.Action], Node: c.ID,

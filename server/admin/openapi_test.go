@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tollgate/bench/servertest"
+	"tollgate/engine"
+	"tollgate/server"
 	"tollgate/server/admin"
 )
 
@@ -60,7 +62,26 @@ func (n *node) validate(request *http.Request, a answer) {
 		Options: &openapi3filter.Options{IncludeResponseStatus: true, MultiError: true},
 	}
 	require.NoError(n.t, openapi3filter.ValidateResponse(context.Background(), input), a.raw)
+	servertest.RequireDeclared(n.t, route.Operation, a.status, []byte(a.raw))
 	servertest.NoteExample(n.t, route.Operation.OperationID, request, a.status, []byte(a.raw))
+}
+
+// TestEveryOutcomeIsDeclared: what a command may come to, some operation says that it answers.
+func TestEveryOutcomeIsDeclared(t *testing.T) {
+	n := start(t)
+	text, err := n.api.Document()
+	require.NoError(t, err)
+	declared := servertest.DeclaredCodes(n.describe(), servertest.LoadDocument(t, text).T)
+	excused := map[string]string{
+		"checkout_not_found": "a provider's name for a checkout is noted by the node alone",
+		"workspace_claimed":  "of an operator's command about workspaces, which has its own document",
+	}
+	for o := range 256 {
+		fault := server.FaultOf(engine.Outcome(o))
+		if excused[fault.Code] == "" {
+			require.True(t, declared[fault.Code], "no operation declares %s", fault.Code)
+		}
+	}
 }
 
 func TestEveryOperationIsDescribed(t *testing.T) {

@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -95,6 +96,15 @@ func TestEveryRefusalOfACatalog(t *testing.T) {
 		a := n.putCatalog(plans("key: p, currency: USD, features: [{key: 'a; b: c', pricingType: included}]"),
 			query).is(400, "catalog_invalid")
 		require.Equal(t, 1, strings.Count(a.raw, `"field":`), a.raw)
+	}
+	// All mistakes are named, where it is applied as where it is compared.
+	var wrong []string
+	for i := range 45 {
+		wrong = append(wrong, fmt.Sprintf("key: p%d, currency: XTS", i))
+	}
+	for _, query := range []string{"?dryRun=true", ""} {
+		a := n.putCatalog(plans(wrong...), query).is(400, "catalog_invalid")
+		require.Equal(t, len(wrong), strings.Count(a.raw, `"field":`), a.raw)
 	}
 	// A changed price is not an error: it is a new version.
 	n.putCatalog(strings.Replace(plans("key: team, currency: USD"), "20", "21", 1), "").is(200, "")

@@ -303,6 +303,8 @@ func body(
 	return w.document(x.Body, x.Media() != "application/json", fields, required...)
 }
 
+var faultYAML = server.NewFault(400, "malformed_yaml", "Malformed YAML")
+
 // document reads a document, in YAML or in JSON.
 func (w *walk) document(
 	text []byte, inYAML bool, fields map[string]reader, required ...string,
@@ -316,11 +318,10 @@ func (w *walk) document(
 	}
 	t, err := parse(text)
 	if err != nil {
-		fault := server.FaultJSON.With(err.Error())
 		if inYAML {
-			fault.Code, fault.Message = "malformed_yaml", "Malformed YAML"
+			return faultYAML.With(err.Error())
 		}
-		return fault
+		return server.FaultJSON.With(err.Error())
 	}
 	if t.kind != scan.KindObject {
 		w.wrong(true, "", form.WrongType("an object", t.kind))

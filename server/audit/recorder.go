@@ -43,6 +43,9 @@ var (
 		"committed. Repeat the request.").Retry(1)
 )
 
+// Faults are those of a check that cannot be recorded.
+func Faults() []*server.Fault { return []*server.Fault{faultAudit, faultAuditUncommitted} }
+
 // Stats says how a recorder is doing.
 type Stats struct {
 	// Recorded checks went into blocks, Committed ones into the log.

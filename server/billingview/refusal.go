@@ -9,6 +9,9 @@ import (
 	"tollgate/server"
 )
 
+// Faults are those that both APIs answer in addition to those of commands.
+func Faults() []*server.Fault { return []*server.Fault{FaultNoTopUp, FaultNoPortal, faultCounting} }
+
 // BudgetFault adds to a fault the limit of a budget that refuses, where the command names one.
 func BudgetFault(fault *server.Fault, r engine.Result) *server.Fault {
 	switch r.Outcome {

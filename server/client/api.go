@@ -150,6 +150,9 @@ func New(c Config) (*API, error) {
 		if about.Tags, err = server.Illustrate(own, guideText, examples); err != nil {
 			return nil, err
 		}
+		if err = declaredRefusals.Declare(own); err != nil {
+			return nil, err
+		}
 		return server.OpenAPI(own, about)
 	})
 	server.Bodiless(routes, fieldless)

@@ -11,12 +11,53 @@ import (
 	"tollgate/bench/servertest"
 	"tollgate/engine/billing"
 	"tollgate/engine/decimal"
+	"tollgate/engine/rollup"
 	"tollgate/server"
 	"tollgate/server/client"
 	"tollgate/server/link"
 	"tollgate/server/payments"
 	"tollgate/server/provider/fetch"
 )
+
+// asProvider excuses what a payment provider answers.
+const asProvider = "it takes a provider that says no: server/payments has each"
+
+// malformed asks for what no operation takes.
+func malformed(n *node) {
+	const body = `{"externalClientCustomerId":"new"`
+	n.call("POST", "customers", body).is(400, "malformed_json")
+	n.call("POST", "customers", body+strings.Repeat(" ", server.DefaultBodyLimit)).
+		is(413, "body_too_large")
+	for name, value := range map[string]string{"Content-Type": "text/plain", "Content-Encoding": "gzip"} {
+		a := n.send("POST", "customers", body+"}", n.sandbox, map[string]string{name: value})
+		if name == "Content-Type" {
+			a.is(415, "unsupported_media_type")
+			continue
+		}
+		a.is(400, "malformed_encoding")
+	}
+}
+
+// stillCounting is a Source that has not read the journal yet.
+type stillCounting struct{ rollup.Source }
+
+func (stillCounting) Sum(rollup.Query, func(rollup.Cell) error) error { return rollup.ErrCounting }
+
+// unable asks a node that lacks what some operations need.
+func unable(t *testing.T, begin time.Time) {
+	n := start(t, func(c *client.Config) {
+		c.Events, c.Counts = nil, stillCounting{}
+		c.RateLimit = server.RateLimit{Requests: 6, Window: time.Hour}
+		c.Now = func() time.Time { return begin }
+		c.Proposer.(*servertest.Cluster).Stamp.Store(begin.UnixMilli())
+	})
+	n.customer("acme")
+	n.call("GET", "events", "").is(503, "journal_unavailable")
+	n.call("GET", "usage?customer=acme", "").is(503, "still_counting")
+	n.call("POST", "customers/acme/portal-links", "{}").is(503, "portal_unavailable")
+	n.call("GET", "plans", "").is(200, "")
+	n.call("GET", "plans", "").is(429, "rate_limited")
+}
 
 // TestExamples asks each operation once, is refused in each way that a reader should know, and
 // compares both with the examples of the published document.
@@ -196,8 +237,21 @@ func TestExamples(t *testing.T) {
 	recorded.Refuse(n.document.T, func(method, path, body, key string) {
 		n.send(method, path, body, keys[key], nil)
 	})
+	malformed(n)
+	unable(t, begin)
+	recorded.Provoke(n.document.T, n.Refuse, func(method, path, body string) {
+		n.send(method, path, body, n.sandbox, nil)
+	})
 	recorded.Compare("examples/operations.json")
 	servertest.RequireIllustrated(t, n.document.T)
+	servertest.RequireEveryCode(t, n.document.T, map[string]string{
+		"internal_error": "a fault of the program, which no request causes",
+		"audit_full":     "a spool that is full takes minutes without a quorum; server/audit tests it",
+		"audit_uncommitted": "a service that answers committed checks alone; TestAuditCommitted " +
+			"has its answer",
+		"payment_provider_credentials": asProvider, "payment_provider_refused": asProvider,
+		"payment_provider_unavailable": asProvider,
+	})
 	text, err := n.api.Document()
 	require.NoError(t, err)
 	servertest.RequireReference(t, n.document, "client", text)

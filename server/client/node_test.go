@@ -232,6 +232,7 @@ func (n *node) validate(request *http.Request, a answer) {
 		Options: &openapi3filter.Options{IncludeResponseStatus: true, MultiError: true},
 	}
 	require.NoError(n.t, openapi3filter.ValidateResponse(context.Background(), input), string(a.raw))
+	servertest.RequireDeclared(n.t, route.Operation, a.status, a.raw)
 	servertest.NoteExample(n.t, route.Operation.OperationID, request, a.status, a.raw)
 	requireKnown(n.t, route.Operation.OperationID, a.raw)
 }

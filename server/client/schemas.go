@@ -14,7 +14,7 @@ func description() server.Description {
 		Title: "Client Billing API", Version: "1.0.0", Key: "KEY",
 		About: "Product access, usage metering and invoicing. Errors have success false and an error " +
 			"with message, code and, where it helps, detail; fields that are null are left out. " +
-			server.CompressionAbout,
+			server.EarlyAbout + server.CompressionAbout,
 		Schemas: map[string]*server.Schema{
 			"CustomerRequest":     server.RequestSchema[customerRequest](),
 			"SubscriptionRequest": server.RequestSchema[billing.CreateSubscription](),

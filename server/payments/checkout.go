@@ -33,7 +33,7 @@ func (d *Service) Checkout(ctx context.Context, at Place, id [16]byte) (string, 
 	provider, err := d.providerOf(at, &settings)
 	if err != nil {
 		d.config.Log.Error("a payment provider cannot be used", "account", at.Account, "error", err)
-		return "", providerFault("credentials", "The account's payment settings cannot be used")
+		return "", faultCredentials.Saying("The account's payment settings cannot be used")
 	}
 	amount, ok := minor(invoice.Amount, invoice.Currency)
 	if !ok {
@@ -122,8 +122,20 @@ func unavailable() *server.Fault {
 	return server.FaultConsistency.With("Nothing was charged. Repeat the request.")
 }
 
-func providerFault(code, message string) *server.Fault {
-	return server.NewFault(400, "payment_provider_"+code, message).With("Nothing was charged.")
+// What a provider's no is answered with.
+var (
+	faultCredentials = server.NewFault(400, "payment_provider_credentials",
+		"The payment provider refuses the account's credentials").With("Nothing was charged.")
+	faultRefused = server.NewFault(400, "payment_provider_refused",
+		"The payment provider refuses this checkout").With("Nothing was charged.")
+	faultUnreached = server.NewFault(503, "payment_provider_unavailable",
+		"The payment provider cannot be reached").With(
+		"Nothing was charged. Repeat the request with the same key.").Retry(1)
+)
+
+// Faults are those of a checkout that its provider does not make.
+func Faults() []*server.Fault {
+	return []*server.Fault{faultCredentials, faultRefused, faultUnreached}
 }
 
 // faultOf is the answer to a provider's no.
@@ -136,14 +148,10 @@ func (d *Service) faultOf(at Place, err error) *server.Fault {
 		"provider", no.Provider, "code", no.Code)
 	switch no.Class {
 	case payment.ClassCredentials:
-		return providerFault("credentials", "The payment provider refuses the account's credentials")
+		return faultCredentials
 	case payment.ClassRefused, payment.ClassNotFound:
-		return providerFault("refused", "The payment provider refuses this checkout").
-			With("Nothing was charged. " + no.Message)
+		return faultRefused.With("Nothing was charged. " + no.Message)
 	}
 	// A day is the most that a provider may ask for.
-	return server.NewFault(503, "payment_provider_unavailable",
-		"The payment provider cannot be reached").
-		With("Nothing was charged. Repeat the request with the same key.").
-		Retry(max(1, min(int(no.RetryAfter/time.Second), 86_400)))
+	return faultUnreached.Retry(max(1, min(int(no.RetryAfter/time.Second), 86_400)))
 }

@@ -24,7 +24,7 @@ func Markdown(document []byte) (files map[string]string, err error) {
 		"They are made of the OpenAPI document by the tests.")
 	files = map[string]string{
 		"objects.md": explained("Objects", "A name with * is always there.", r.objects()),
-		"errors.md":  explained("Errors", "Every code, with an answer that has it.", r.errors()),
+		"errors.md":  explained("Errors", "Every code that an operation answers, with an answer that has it; without one where no test is answered it.", r.errors()),
 	}
 	for _, part := range parts {
 		name := strings.TrimPrefix(part.URL, "./") + ".md"
@@ -40,7 +40,7 @@ func Markdown(document []byte) (files map[string]string, err error) {
 	}
 	overview.line("## Also")
 	overview.line("- [Objects](objects.md): what requests and answers consist of\n" +
-		"- [Errors](errors.md): every code, with an answer that has it")
+		"- [Errors](errors.md): every code, with answers")
 	files["README.md"] = overview.String()
 	return files, nil
 }

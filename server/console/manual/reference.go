@@ -192,8 +192,8 @@ func (r *reader) answers(o *operation, d *described) {
 
 const examplePrefix = "#/components/examples/"
 
-// refusals are the codes of a status, each with the name of an example of it; about has a line for
-// each.
+// refusals are the codes of a status, each with its name on the page of errors, which is that of an
+// example where it has one; about has a line for each.
 func refusals(status, about string, contents map[string]content) (all []refusal) {
 	names := map[string]string{}
 	for _, c := range contents {
@@ -206,7 +206,7 @@ func refusals(status, about string, contents map[string]content) (all []refusal)
 		if !found {
 			code, meaning = "", line
 		}
-		all = append(all, refusal{status, code, names[code], meaning})
+		all = append(all, refusal{status, code, cmp.Or(names[code], code), meaning})
 	}
 	return all
 }
@@ -222,10 +222,28 @@ func (r *reader) objects() (all []object) {
 }
 
 func (r *reader) errors() (all []object) {
+	shown := map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(r.Components.Examples)) {
 		e := r.Components.Examples[name]
+		shown[e.Summary] = true
 		all = append(all, object{ID: name, Title: e.Summary, Example: indented(e.Value)})
 	}
+	for _, methods := range r.Paths { // any order: they are sorted
+		for _, d := range methods {
+			for status, response := range d.Responses {
+				if status < "4" || status == "default" {
+					continue
+				}
+				for _, f := range refusals(status, response.Description, nil) {
+					if f.Code != "" && !shown[f.Code] {
+						shown[f.Code] = true
+						all = append(all, object{ID: f.Code, Title: f.Code, About: f.Status + ": " + f.About})
+					}
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b object) int { return strings.Compare(a.ID, b.ID) })
 	return all
 }
 
