@@ -66,7 +66,7 @@ func (f *Refusals) Declare(routes []Route) error {
 		r.Responses = declared
 	}
 	for operation := range left {
-		return fmt.Errorf("server: refusals of %s, which is no operation", operation)
+		return fmt.Errorf("server: refusals of an operation that is not there: %s", operation)
 	}
 	return nil
 }

@@ -494,7 +494,7 @@ func RequireEveryCode(t testing.TB, document *openapi3.T, excused map[string]str
 }
 
 // Provoke asks for what was not asked yet: for each code of a command that has no example, the
-// operations that declare it are asked as before, by a cluster that refuses it, until one answers it.
+// operations that declare it are asked as before, by a cluster that refuses it, until one answers.
 func (x *Examples) Provoke(
 	document *openapi3.T, refuse func(engine.Outcome), ask func(method, path, body string),
 ) {

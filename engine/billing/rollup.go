@@ -506,7 +506,7 @@ func (m *accountReader) Revenue(q *UsageQuery) []RevenueSeries {
 
 // UsageTotals answers a widened query about an environment: usage, checks and revenue. It does not
 // wait for checks that are still being counted. Of too many features, those that are used least are
-// one series: how much they are used is no reason to say nothing of revenue.
+// one series, so that revenue is always answered.
 func (m *journalReader) UsageTotals(src rollup.Source, q *UsageQuery) (t Totals, err error) {
 	t.By, t.From, t.To = q.By, q.From, q.To
 	if t.Series, err = m.Usage(src, q); errors.Is(err, ErrUsageTooLarge) {

@@ -123,8 +123,8 @@ func deniedTo(
 }
 
 // TestUsageIsRecounted: in any history, usage by feature and by hour, day and month is what the
-// listed events add up to, that of an environment what its customers' adds up to, checks are as many
-// as were recorded, and those denied to a customer as many as are listed.
+// listed events add up to, that of an environment what its customers' adds up to, checks are as
+// many as were recorded, and those denied to a customer as many as are listed.
 func TestUsageIsRecounted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		entries := enginetest.BillingEntries(t)

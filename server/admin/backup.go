@@ -69,7 +69,8 @@ func (n *nodeTools) backup(x *server.Exchange) *server.Fault {
 	return x.Stream(200, BackupMedia, body)
 }
 
-var faultBackup = server.NewFault(409, "backup_running", "This node is already making a backup").With(
+var faultBackup = server.NewFault(409, "backup_running",
+	"This node is already making a backup").With(
 	"Nothing was written. Wait for it, or ask another node.")
 
 func backupFault(err error) *server.Fault {
