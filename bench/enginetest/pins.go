@@ -67,8 +67,8 @@ type Pins struct {
 	Draw func(*testing.T) []History
 }
 
-// Covers checks that stored histories have each of the kinds but for those that are excused, and each
-// of the scenarios, by the names of their files: what is not pinned may change by accident.
+// Covers checks that stored histories have each of the kinds but for those that are excused, and
+// each of the scenarios, by the names of their files: what is not pinned may change by accident.
 func (p Pins) Covers(t *testing.T, kinds, excused []engine.Kind, scenarios []string) {
 	t.Helper()
 	has, names := map[engine.Kind]bool{}, map[string]bool{}

@@ -131,7 +131,8 @@ func (x *Exact) Above() (units uint64, ok bool) {
 	return x.bits.w1, x.bits.w3|x.bits.w2 == 0
 }
 
-// IncreaseLow adds an amount by its Low words, where the two greater ones of x and of the sum are 0.
+// IncreaseLow adds an amount by its Low words, where the two greater ones of x and of the sum are
+// 0.
 func (x *Exact) IncreaseLow(w0, w1 uint64) {
 	var carry uint64
 	x.bits.w0, carry = bits.Add64(x.bits.w0, w0, 0)

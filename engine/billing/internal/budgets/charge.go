@@ -267,7 +267,9 @@ func appendHead(dst []byte, c *Charge, now int64) []byte {
 }
 
 // AppendNode appends Node to a Counted that has none.
-func AppendNode(record []byte, node uint32) []byte { return wire.AppendUint(record, 8, uint64(node)) }
+func AppendNode(record []byte, node uint32) []byte {
+	return wire.AppendUint(record, 8, uint64(node))
+}
 
 // Charge is the charge that was counted.
 func (k *Counted) Charge() (c Charge) {
@@ -346,7 +348,7 @@ func (f *Forest) Charge(
 	t *accounts.Tx, env, node uint32, c *Charge, now int64, asked bool, record []byte,
 ) (described []byte, crossed []Crossing) {
 	if !asked {
-		f.all(node)
+		all(f, node)
 	}
 	currency, price := c.short()
 	low, _ := c.Price.Low()
@@ -390,7 +392,7 @@ func (f *Forest) Charge(
 const recordBytes = 256
 
 // all notes all limits at a node and above it.
-func (f *Forest) all(node uint32) {
+func all(f *Forest, node uint32) {
 	f.taken, f.visited = 0, 0
 	for at := node; at != 0; at = f.nodes.Read(at).Parent {
 		for row := f.nodes.Read(at).FirstLimit; row != 0; row = f.limits.Read(row).Next {
@@ -453,8 +455,6 @@ func (l *Limit) reached() (percent uint8) {
 	}
 	return percent
 }
-
-func percents(n uint8) decimal.Decimal { return decimal.FromBits(0, uint64(n)*1e10) }
 
 // each visits the limits in which an event counted and that are still there, with the windows: the
 // present one of the limit where closed is nil.

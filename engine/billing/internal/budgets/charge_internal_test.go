@@ -71,8 +71,8 @@ func TestExactTakesFewBytes(t *testing.T) {
 	require.Len(t, appendExact(nil, decimal.FromInt(-1).Exact().Neg()), 11)
 }
 
-// TestRowsAreSmall: what a hold's item holds in a budget takes 96 bytes; a limit begins with a line of
-// the cache, and that has all that a usual event needs.
+// TestRowsAreSmall: what a hold's item holds in a budget takes 96 bytes; a limit begins with a line
+// of the cache, and that has all that a usual event needs.
 func TestRowsAreSmall(t *testing.T) {
 	require.Zero(t, unsafe.Sizeof(Limit{})%64)
 	require.EqualValues(t, 64, unsafe.Offsetof(Limit{}.limitKey))

@@ -91,6 +91,22 @@ type Limit struct {
 	_                [16]byte
 }
 
+// shortcut is what follows from the rest of a limit, and from the tree, for events that plainly
+// fit: they need nothing else of it. It is not state, and has no say in any outcome.
+type shortcut struct {
+	// room bounds Used and a price together, both cut to units of 2⁶⁴: below it they are below the
+	// limit less what is held, and below the next threshold. 0: what an event counts has to be
+	// decided, as where the window has counted nothing yet.
+	room uint64
+	// text is the row and Born as Counted.Limits has them, its length in the highest byte; 0: it takes
+	// more than seven bytes.
+	text uint64
+	// above is the next limit on the way to the root: see Forest.first.
+	above uint32
+	// code is that of the limit's currency, where it is of the price of all features; 0: it is not.
+	code uint32
+}
+
 // limitKey is what makes a limit another one: while it stays, the limit goes on counting.
 type limitKey struct {
 	Feature, Zone uint32
@@ -130,27 +146,6 @@ func (l *limitKey) takes(c *Charge) (amount decimal.Exact, takes bool) {
 		return c.Price, l.Currency == c.Currency
 	}
 	return c.Cost.Exact(), true
-}
-
-// takesPrice reports whether a limit counts the whole price of a charge, as most do.
-func (l *limitKey) takesPrice(c *Charge) bool {
-	return l.Of == MeasurePrice && l.Feature == 0 && l.Currency == c.Currency
-}
-
-// amount is takes by pointer, to avoid a copy: into c, else into *room. Nil: the limit does not
-// take the charge.
-func (l *limitKey) amount(c *Charge, room *decimal.Exact) *decimal.Exact {
-	if l.Of == MeasurePrice && l.Feature == 0 {
-		if l.Currency == c.Currency {
-			return &c.Price
-		}
-		return nil
-	}
-	var takes bool
-	if *room, takes = l.takes(c); takes {
-		return room
-	}
-	return nil
 }
 
 // used is what counts at an instant: nothing once the window is over.
@@ -221,3 +216,5 @@ type Item struct {
 	// Of is the row of the hold's item; of a free row, the next free one.
 	Of uint32
 }
+
+func percents(n uint8) decimal.Decimal { return decimal.FromBits(0, uint64(n)*1e10) }

@@ -7,22 +7,6 @@ import (
 	"tollgate/engine/decimal"
 )
 
-// shortcut is what follows from the rest of a limit, and from the tree, for events that plainly fit:
-// they need nothing else of it. It is not state, and has no say in any outcome.
-type shortcut struct {
-	// room bounds Used and a price together, both cut to units of 2⁶⁴: below it they are below the
-	// limit less what is held, and below the next threshold. 0: what an event counts has to be
-	// decided, as where the window has counted nothing yet.
-	room uint64
-	// text is the row and Born as Counted.Limits has them, its length in the highest byte; 0: it takes
-	// more than seven bytes.
-	text uint64
-	// above is the next limit on the way to the root: see Forest.first.
-	above uint32
-	// code is that of the limit's currency, where it is of the price of all features; 0: it is not.
-	code uint32
-}
-
 const (
 	// shut stands for a node that is frozen or archived, in place of the limits from there on.
 	shut = ^uint32(0)
@@ -115,7 +99,7 @@ func (l *Limit) take(held *decimal.Exact) {
 }
 
 // leads is the first limit at a node or above it.
-func (f *Forest) leads(node uint32) uint32 {
+func leads(f *Forest, node uint32) uint32 {
 	for node != 0 {
 		n := f.nodes.Read(node)
 		if n.Frozen || n.Archived {
@@ -132,8 +116,8 @@ func (f *Forest) leads(node uint32) uint32 {
 // link makes a node and its limits lead on: the tree has changed there or above.
 func link(f *Forest, node uint32) {
 	n := f.nodes.Read(node)
-	f.first.Set(node, f.leads(node))
-	above := f.leads(n.Parent)
+	f.first.Set(node, leads(f, node))
+	above := leads(f, n.Parent)
 	for row := n.FirstLimit; row != 0; {
 		l := f.limits.Write(row)
 		if row = l.Next; row != 0 {
