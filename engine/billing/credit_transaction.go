@@ -36,7 +36,7 @@ func (c *DeductCredits) apply(t *turn) engine.Outcome {
 	if !t.AdvanceCustomer(p.Customer, now) {
 		return engine.OutcomeDeferred
 	}
-	if outcome = t.deductible(row, c.Amount, now); outcome != engine.OutcomeDone {
+	if outcome = deductible(t.state, row, c.Amount, now); outcome != engine.OutcomeDone {
 		return outcome
 	}
 	if t.DeductionsFull(row) {
@@ -62,14 +62,14 @@ func (c *DeductCredits) apply(t *turn) engine.Outcome {
 }
 
 // deductible is the outcome of a deduction, but for how many a pool may have.
-func (s *state) deductible(row uint32, amount decimal.Decimal, now int64) engine.Outcome {
+func deductible(s *state, row uint32, amount decimal.Decimal, now int64) engine.Outcome {
 	p := s.Pools.Read(row)
 	switch {
 	case p.Archived:
 		return engine.OutcomePoolArchived
 	case p.Frozen:
 		return engine.OutcomePoolFrozen
-	case p.Hard && s.free(row, now).Less(amount):
+	case p.Hard && free(s, row, now).Less(amount):
 		return engine.OutcomeCreditsEmpty
 	}
 	if _, ok := p.Consumed.Add(amount); !ok {
@@ -80,7 +80,7 @@ func (s *state) deductible(row uint32, amount decimal.Decimal, now int64) engine
 
 // PreviewDeduction returns a pool's balance after a deduction, at a log time, and the outcome of
 // the command, but for how many deductions a pool may have.
-func (m *customerReader) PreviewDeduction(
+func (m *journalReader) PreviewDeduction(
 	env uint32, pool [16]byte, amount decimal.Decimal, now int64,
 ) (balance decimal.Decimal, outcome engine.Outcome) {
 	s := m.state.Load()
@@ -96,12 +96,12 @@ func (m *customerReader) PreviewDeduction(
 	if !ok {
 		return balance, engine.OutcomeOverflow
 	}
-	return balance, s.deductible(row, amount, now)
+	return balance, deductible(s, row, amount, now)
 }
 
 // free returns what a pool with a hard limit has beyond its reserved credits. Other pools of the
 // same name are reserved first.
-func (s *state) free(row uint32, now int64) decimal.Decimal {
+func free(s *state, row uint32, now int64) decimal.Decimal {
 	p := s.Pools.Read(row)
 	balance := s.BalanceAt(p, now)
 	if !s.Customers.Read(p.Customer).Held {

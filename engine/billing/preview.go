@@ -87,7 +87,7 @@ type VoidPreview struct {
 func (m *customerReader) PreviewVoid(
 	env uint32, id [16]byte, now int64,
 ) (p VoidPreview, outcome engine.Outcome) {
-	p.Resumes, outcome = m.previewUnpaid(env, id, now,
+	p.Resumes, outcome = previewUnpaid(m.state.Load(), env, id, now,
 		func(s *state, l *lifecycle.Projection, at int, now int64) (outcome engine.Outcome) {
 			p.Credit, outcome = void(s, l, at, now)
 			return outcome
@@ -98,10 +98,10 @@ func (m *customerReader) PreviewVoid(
 // PreviewPayment reports whether marking an invoice as paid would make a suspended subscription go
 // on, at a log time. The outcome is that of the command; that of a PAID invoice is
 // OutcomeInvoicePaid.
-func (m *customerReader) PreviewPayment(
+func (m *journalReader) PreviewPayment(
 	env uint32, id [16]byte, now int64,
 ) (resumes bool, outcome engine.Outcome) {
-	return m.previewUnpaid(env, id, now,
+	return previewUnpaid(m.state.Load(), env, id, now,
 		func(_ *state, l *lifecycle.Projection, at int, now int64) engine.Outcome {
 			l.Pay(at, now)
 			return engine.OutcomeDone
@@ -110,11 +110,10 @@ func (m *customerReader) PreviewPayment(
 
 // previewUnpaid does something to an unpaid invoice in a projection, and reports whether that makes
 // its subscription go on.
-func (m *customerReader) previewUnpaid(
-	env uint32, id [16]byte, now int64,
+func previewUnpaid(
+	s *state, env uint32, id [16]byte, now int64,
 	do func(s *state, l *lifecycle.Projection, at int, now int64) engine.Outcome,
 ) (resumes bool, outcome engine.Outcome) {
-	s := m.state.Load()
 	row := s.InvoiceIn(env, &id)
 	if row == 0 {
 		return false, engine.OutcomeInvoiceUnknown

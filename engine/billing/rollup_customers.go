@@ -116,32 +116,32 @@ type pricer struct {
 	used, later map[uint32]cellRows
 }
 
-// likely returns the customers that may be the first, in the order of rows, and how many others
-// used something that has a price.
+// likely returns the customers that may be the first, and how many others used something that has
+// a price.
 func (p *pricer) likely() (list []uint32, others int) {
 	type candidate struct {
 		row    uint32
-		weight float64
+		weight decimal.Decimal
 	}
 	kept := foremost[candidate]{most: maxPriced, order: func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(a.row, b.row))
+		return cmp.Or(b.weight.Cmp(a.weight), cmp.Compare(a.row, b.row))
 	}}
 	dearest := p.dearest()
 	features := slices.DeleteFunc(slices.Sorted(maps.Keys(p.used)), func(feature uint32) bool {
-		return dearest[feature] == 0
+		return dearest[feature].IsZero()
 	})
 	for page := range p.Customers.Len()/rowsOfPage + 1 {
-		var weights [rowsOfPage]float64
+		var weights [rowsOfPage]decimal.Decimal
 		for _, feature := range features {
 			if pages := p.used[feature]; int(page) < len(pages) && pages[page] != nil {
 				for i := range weights {
-					weights[i] += float(pages[page][i].Units) * dearest[feature]
+					weights[i] = sums.Of(weights[i], weight(pages[page][i].Units, dearest[feature]))
 				}
 			}
 		}
-		for i, weight := range weights {
-			if weight > 0 {
-				kept.add(candidate{page*rowsOfPage + uint32(i), weight})
+		for i, w := range weights {
+			if w.Sign() > 0 {
+				kept.add(candidate{page*rowsOfPage + uint32(i), w})
 			}
 		}
 	}
@@ -151,10 +151,24 @@ func (p *pricer) likely() (list []uint32, others int) {
 	return list, kept.added - len(list)
 }
 
-// dearest is the highest price of a unit of each feature in the plans that have subscribers; of one
-// that costs fees alone, or by the package, some small number.
-func (p *pricer) dearest() map[uint32]float64 {
-	prices := map[uint32]float64{}
+// least is the smallest price: that of what costs fees alone.
+var least = decimal.FromBits(0, 1)
+
+// weight is what units cost at a price, at least something, at most the largest number.
+func weight(units, each decimal.Decimal) decimal.Decimal {
+	if units.Sign() <= 0 {
+		return decimal.Decimal{}
+	}
+	product, ok := bounded(units).Mul(each)
+	if !ok {
+		return decimal.Largest()
+	}
+	return decimal.Max(product, least)
+}
+
+// dearest is the highest price of a unit of each feature in the plans that have subscribers.
+func (p *pricer) dearest() map[uint32]decimal.Decimal {
+	prices := map[uint32]decimal.Decimal{}
 	for _, v := range p.env.Catalog.Load().Versions {
 		if v.Currency != p.currency || v.Subscribers.Load() == 0 {
 			continue
@@ -164,23 +178,19 @@ func (p *pricer) dearest() map[uint32]float64 {
 			if !f.Priced {
 				continue
 			}
-			highest := max(math.SmallestNonzeroFloat32, float(f.Model.PricePerUnit))
+			highest := decimal.Max(least, f.Model.PricePerUnit)
 			for _, t := range f.Model.Tiers {
-				highest = max(highest, float(t.PricePerUnit))
+				highest = decimal.Max(highest, t.PricePerUnit)
 			}
-			if size := float(f.Model.PackageSize); size > 0 {
-				highest = max(highest, float(f.Model.PricePerPackage)/size)
+			if size := f.Model.PackageSize; size.Sign() > 0 {
+				if each, ok := f.Model.PricePerPackage.FloorDiv(size); ok {
+					highest = decimal.Max(highest, each)
+				}
 			}
-			prices[f.Feature] = max(prices[f.Feature], highest)
+			prices[f.Feature] = decimal.Max(prices[f.Feature], highest)
 		}
 	}
 	return prices
-}
-
-// float is about a number.
-func float(d decimal.Decimal) float64 {
-	high, low := d.Bits()
-	return (float64(high)*(1<<64) + float64(low)) / 1e12
 }
 
 // price is what the customer of a row used, and what that adds to the bill.

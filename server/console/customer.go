@@ -233,7 +233,7 @@ func showCustomers(v *visit) {
 	if data.Sought == "" {
 		data.Count = v.console.config.Machine.CustomerCount(v.env)
 	}
-	data.Omitted, data.ByPastDue, data.now = list.Omitted, keep.Get("sort") == "pastDue", v.now()
+	data.Omitted, data.ByPastDue, data.now = list.Omitted, keep.Get("sort") == "pastDue", clockOf(v)
 	data.Customers, data.CSV = list.Customers, csvOf(v, "customers", "find", "sort", "currency")
 	data.Pager = v.pages(v.customersURL(), list.NextCursor, keep)
 	if len(data.Customers) == 0 && data.Sought == "" && !data.Sorted && fault == nil {
@@ -316,8 +316,7 @@ type customerData struct {
 	Upcoming      []invoice
 	Recurring     []billing.StandingAmount // in the currencies of the subscriptions
 	Owed          []money
-	LatePayment   *invoice // the oldest that is past due
-	Late          int      // invoices that are past due
+	LatePayment   *latePayment
 	AllInvoices   string
 	Usage         *page.Chart
 	TopUps        map[string]*api.TopUp // by pool
@@ -430,18 +429,27 @@ func (d *customerData) account(invoices []invoice) {
 			d.Owed = owed(d.Owed, v)
 		}
 		if v.Status == pastDue {
-			d.LatePayment = v
-			d.Late++
+			if d.LatePayment == nil {
+				d.LatePayment = &latePayment{}
+			}
+			d.LatePayment.invoice = v
+			d.LatePayment.Count++
 		}
 	}
 }
 
+// latePayment is the oldest invoice that is past due, and how many are.
+type latePayment struct {
+	*invoice
+	Count int
+}
+
 // MoreLate is how many other invoices are past due, in words; empty where none is.
 func (d customerData) MoreLate() string {
-	if d.Late < 2 {
+	if d.LatePayment == nil || d.LatePayment.Count < 2 {
 		return ""
 	}
-	return count(d.Late-1, "other")
+	return count(d.LatePayment.Count-1, "other")
 }
 
 // chart draws what the customer used in the last 30 days. Where this node is still counting, the

@@ -55,7 +55,7 @@ func (s *Console) invoiceRows() []row {
 	}
 }
 
-// askPaid asks before an invoice is marked as paid, and says whether its subscription goes on.
+// askPaid asks before an invoice is marked as paid, and tells where its subscription goes on.
 func askPaid(v *visit, note string) {
 	q := question{Button: "Mark as paid", Notes: []string{
 		"Do this only for money that has arrived outside of the payment provider. It cannot be undone.",
@@ -63,8 +63,8 @@ func askPaid(v *visit, note string) {
 	if note != "" {
 		q.Facts = []fact{{"Note", note}}
 	}
-	const goesOn = "becomes active at once, whichever invoice suspended it. Other invoices of it that " +
-		"are past due get a fresh grace from now on."
+	const goesOn = "becomes active at once, whichever invoice suspended it. Other invoices of it " +
+		"that are past due get a fresh grace from now on."
 	m := v.console.config.Machine
 	id, known := server.ParseUUID(v.x.Param(2))
 	resumes, outcome := false, engine.OutcomeInvoiceUnknown

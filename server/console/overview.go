@@ -281,7 +281,9 @@ func (d *exploreData) rank(v *visit) {
 func (d exploreData) at(query url.Values) string { return d.Base + "?" + query.Encode() }
 
 // FeatureURL is the page with a feature alone.
-func (d exploreData) FeatureURL(key string) string { return d.at(withParam(d.keep, "feature", key)) }
+func (d exploreData) FeatureURL(key string) string {
+	return d.at(withParam(d.keep, "feature", key))
+}
 
 // Order is what the address has of the order of customers, which the form keeps.
 func (d exploreData) Order() map[string]string {
@@ -296,15 +298,15 @@ func (d exploreData) Order() map[string]string {
 
 // dayOf leads to the usage of a day by hour, so many days from today on the environment's clock.
 func (d exploreData) dayOf(v *visit, text string, days int) page.Link {
-	day := v.now().AddDate(0, 0, days).Format(time.DateOnly)
+	day := clockOf(v).AddDate(0, 0, days).Format(time.DateOnly)
 	query := withParam(withParam(d.keep, "from", day), "to", day)
 	return page.Link{
 		Text: text, URL: d.at(withParam(query, "by", "hour")), Here: d.From == day && d.To == day,
 	}
 }
 
-// now is the environment's clock.
-func (v *visit) now() time.Time {
+// clockOf is the environment's clock.
+func clockOf(v *visit) time.Time {
 	return time.UnixMilli(v.console.config.Machine.EnvironmentNow(
 		v.env, v.console.config.Now().UnixMilli())).UTC()
 }
