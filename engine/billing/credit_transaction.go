@@ -80,7 +80,7 @@ func deductible(s *state, row uint32, amount decimal.Decimal, now int64) engine.
 
 // PreviewDeduction returns a pool's balance after a deduction, at a log time, and the outcome of
 // the command, but for how many deductions a pool may have.
-func (m *journalReader) PreviewDeduction(
+func (m *previewReader) PreviewDeduction(
 	env uint32, pool [16]byte, amount decimal.Decimal, now int64,
 ) (balance decimal.Decimal, outcome engine.Outcome) {
 	s := m.state.Load()

@@ -65,8 +65,11 @@ type accountReader struct{ core }
 // customerReader answers queries about customers, subscriptions, entitlements, invoices and pools.
 type customerReader struct{ accountReader }
 
+// previewReader answers what a command would do.
+type previewReader struct{ customerReader }
+
 // journalReader answers queries that read the journal.
-type journalReader struct{ customerReader }
+type journalReader struct{ previewReader }
 
 // scratch is memory that Apply reuses for every entry.
 type scratch struct {

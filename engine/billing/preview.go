@@ -13,7 +13,7 @@ import (
 
 // PreviewSubscription returns the initial invoice of a customer's subscription to a plan, as things
 // are at a log time. It changes nothing. The outcome is that of the command.
-func (m *customerReader) PreviewSubscription(
+func (m *previewReader) PreviewSubscription(
 	env uint32, customer, plan string, now int64,
 ) (view book.InvoiceView, outcome engine.Outcome) {
 	s := m.state.Load()
@@ -47,7 +47,7 @@ func (m *customerReader) PreviewSubscription(
 }
 
 // PreviewCancellation returns the invoices that a cancellation would issue at once.
-func (m *customerReader) PreviewCancellation(
+func (m *previewReader) PreviewCancellation(
 	env uint32, id [16]byte, mode book.CancelMode, now int64,
 ) (views []book.InvoiceView, outcome engine.Outcome) {
 	return m.preview(env, id, now, func(l *lifecycle.Projection, now int64) engine.Outcome {
@@ -60,7 +60,7 @@ func (m *customerReader) PreviewCancellation(
 }
 
 // PreviewPlanChange returns the invoices that a plan change would issue at once.
-func (m *customerReader) PreviewPlanChange(
+func (m *previewReader) PreviewPlanChange(
 	env uint32, id [16]byte, plan string, kind book.ChangeType, now int64,
 ) (views []book.InvoiceView, outcome engine.Outcome) {
 	return m.preview(env, id, now, func(l *lifecycle.Projection, now int64) engine.Outcome {
@@ -84,7 +84,7 @@ type VoidPreview struct {
 
 // PreviewVoid says what voiding an invoice would do, at a log time. The outcome is that of the
 // command; that of a VOID invoice is OutcomeInvoiceVoid.
-func (m *customerReader) PreviewVoid(
+func (m *previewReader) PreviewVoid(
 	env uint32, id [16]byte, now int64,
 ) (p VoidPreview, outcome engine.Outcome) {
 	p.Resumes, outcome = previewUnpaid(m.state.Load(), env, id, now,
@@ -98,7 +98,7 @@ func (m *customerReader) PreviewVoid(
 // PreviewPayment reports whether marking an invoice as paid would make a suspended subscription go
 // on, at a log time. The outcome is that of the command; that of a PAID invoice is
 // OutcomeInvoicePaid.
-func (m *journalReader) PreviewPayment(
+func (m *previewReader) PreviewPayment(
 	env uint32, id [16]byte, now int64,
 ) (resumes bool, outcome engine.Outcome) {
 	return previewUnpaid(m.state.Load(), env, id, now,
@@ -239,7 +239,7 @@ func owed(s *state, l *lifecycle.Projection) (sum decimal.Decimal) {
 
 // preview applies change to a copy of a subscription, as a command would, and returns the invoices
 // that result from it alone.
-func (m *customerReader) preview(
+func (m *previewReader) preview(
 	env uint32, id [16]byte, now int64, change func(l *lifecycle.Projection, now int64) engine.Outcome,
 ) (views []book.InvoiceView, outcome engine.Outcome) {
 	s := m.state.Load()
@@ -305,7 +305,7 @@ const (
 
 // PreviewClock says what moving the clock of an environment to an instant does, at a log time. It
 // changes nothing. Where AdvanceClock refuses the instant, nothing happens.
-func (m *customerReader) PreviewClock(env uint32, to, now int64) (p ClockPreview) {
+func (m *previewReader) PreviewClock(env uint32, to, now int64) (p ClockPreview) {
 	s := m.state.Load()
 	if e := s.Environment(env); e == nil || advances(e, e.Now(now), to).Refused() {
 		return ClockPreview{Whole: true}
