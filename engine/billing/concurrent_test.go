@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,6 +16,7 @@ import (
 	"tollgate/bench/enginetest"
 	"tollgate/engine"
 	"tollgate/engine/billing"
+	"tollgate/engine/decimal"
 )
 
 // TestQueriesBesideApply: queries of every kind run while entries are applied, snapshots written
@@ -134,6 +137,73 @@ func readEverything(
 	m.Accounts()
 	m.Stats()
 	m.StateHash()
+}
+
+// TestCustomersAreRankedBesideCatalogsThatChange: each by the catalog of when it is read, which has
+// the version that it subscribed to meanwhile. Whoever subscribed before a ranking began is in it.
+func TestCustomersAreRankedBesideCatalogsThatChange(t *testing.T) {
+	const rankedMeanwhile, most = 10, 3_000
+	m, l := opened()
+	l.Keep = false
+	for i := range 3_000 { // to be read before those who subscribe
+		enginetest.NewCustomer(l, fmt.Sprint("first", i), "")
+	}
+	var subscribed atomic.Int64
+	var rankers sync.WaitGroup
+	var left atomic.Int32
+	for _, by := range []billing.RankedBy{billing.RankedByOwed, billing.RankedByRecurring} {
+		left.Add(1)
+		rankers.Go(func() {
+			defer left.Add(-1)
+			for meanwhile := 0; meanwhile < rankedMeanwhile && subscribed.Load() < most; {
+				before := subscribed.Load()
+				list, others := m.RankCustomers(&billing.Ranking{
+					Env: enginetest.Sandbox, Currency: "USD", By: by, Limit: 2 * most,
+				})
+				after := subscribed.Load() + 1 // or the next one, which is not counted yet
+				if err := rankedByPrice(list, before, after); err != nil || others != 0 {
+					t.Errorf("ranked by %d: %v, %d others", by, err, others)
+					return
+				}
+				if int64(len(list)) > before+1 {
+					meanwhile++
+				}
+			}
+		})
+	}
+	for left.Load() > 0 && subscribed.Load() < most {
+		n := subscribed.Load() + 1
+		doc := enginetest.TokenPlan()
+		doc.Plans[0].PriceAmount = decimal.FromInt(100 + n)
+		l.Do(billing.KindApplyCatalog, enginetest.ApplyCatalog(enginetest.Sandbox, doc))
+		enginetest.NewCustomer(l, fmt.Sprint(n), "llm-team")
+		subscribed.Add(1)
+		runtime.Gosched() // where there is one processor, a ranking is interrupted
+	}
+	rankers.Wait()
+	require.Less(t, subscribed.Load(), int64(most), "too few subscribed while others were ranked")
+}
+
+// rankedByPrice compares a ranking of the customers 1, 2 and so on, of whom each pays more than the
+// one before, and of ada, who pays least. All up to before are there, and none beyond after.
+func rankedByPrice(list []billing.CustomerView, before, after int64) error {
+	if len(list) == 0 || list[len(list)-1].ExternalID != "ada" {
+		return errors.New("ada is not the last one")
+	}
+	last, early := after+1, int64(0)
+	for _, c := range list[:len(list)-1] {
+		n, err := strconv.ParseInt(c.ExternalID, 10, 64)
+		if err != nil || n >= last {
+			return fmt.Errorf("%s follows %d", c.ExternalID, last)
+		}
+		if last = n; n <= before {
+			early++
+		}
+	}
+	if early != before {
+		return fmt.Errorf("%d of the first %d are missing", before-early, before)
+	}
+	return nil
 }
 
 // TestRevokedWhileASnapshotIsWritten: the snapshot holds the key as it was when it began.
