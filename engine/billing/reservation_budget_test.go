@@ -475,6 +475,30 @@ func TestMoneyBeyondTheHoldIsAnOverrun(t *testing.T) {
 	s.counts("all", "5", "0")
 }
 
+// TestMoneyBeyondTheHoldIsAskedOfEachItem: also where the first has settled all that it held, so
+// that budgets hold nothing for it any more.
+func TestMoneyBeyondTheHoldIsAskedOfEachItem(t *testing.T) {
+	for _, order := range [][]string{{"words", "lines"}, {"lines", "words"}} {
+		s := newBudgetSandbox(t, ofCost("10"))
+		c := enginetest.Reservation("r", "ada", "", 0)
+		c.Items, c.RefuseOverrun = both(2, 2), true
+		s.view(s.Do(billing.KindReserve, c))
+		settles := func(feature string, cost int64, partial bool) engine.Result {
+			return s.settle("r", 0, func(c *billing.SettleReservation) {
+				c.Partial, c.Items = partial, []billing.SettleItem{{
+					FeatureKey: feature, Units: decimal.FromInt(2), Cost: decimal.FromInt(cost), HasCost: true,
+				}}
+			})
+		}
+		s.view(settles(order[0], 1, true))
+		s.refuses(engine.OutcomeBudgetExceeded, settles(order[1], 1000, false))
+		s.counts("all", "1", "0")
+		s.view(settles(order[1], 9, false))
+		s.counts("all", "10", "0")
+		require.Zero(t, s.m.Stats().Overruns)
+	}
+}
+
 // TestLostCreditsAreAnOverrunOfABudget: credits that were to pay have expired, and the price passes
 // a hard limit, also when the hold expires into usage.
 func TestLostCreditsAreAnOverrunOfABudget(t *testing.T) {
@@ -500,6 +524,15 @@ func TestLostCreditsAreAnOverrunOfABudget(t *testing.T) {
 		default:
 			s.Stamp += 600_000
 			s.DoPayload(engine.KindTick, nil)
+			v, _ := s.m.Reservation(enginetest.Sandbox, enginetest.ID("reservation r"), s.Stamp)
+			require.Equal(t, "50", v.Items[0].Overrun.String())
+			// The real units take the overrun back first.
+			ref, _ := s.ownEvent("r", 1)
+			v = s.view(s.settle("r", 60, func(c *billing.SettleReservation) {
+				c.Originals = []billing.UsageRef{ref}
+			}))
+			require.Equal(t, "10", v.Items[0].Overrun.String())
+			continue
 		}
 		s.counts("all", "2", "0")
 		require.EqualValues(t, 1, s.m.Stats().Overruns)

@@ -228,6 +228,9 @@ func (t *turn) ExpireHold(row uint32) {
 	}
 	t.Payload = payload
 	h.store(t)
+	if h.rewritten {
+		h.write(t)
+	}
 }
 
 // bill makes usage of what an expired reservation holds, but for what is beyond the range of
@@ -248,7 +251,7 @@ func (h *settling) bill(t *turn) {
 		parts[i].plan(t, h, h.now) // what is held is not refused
 	}
 	if h.budgeted(t) {
-		if node, _, outcome := h.weigh(t); outcome == engine.OutcomeDone && node != 0 {
+		if node, _, _, outcome := h.weigh(t); outcome == engine.OutcomeDone && node != 0 {
 			h.markBeyond(t, node)
 		}
 	}

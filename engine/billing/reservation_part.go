@@ -43,11 +43,10 @@ func (h *settling) plan(t *turn, occurredAt int64) engine.Outcome {
 	if len(h.parts) < 2 && !h.budgeted(t) { // it refuses by itself
 		return engine.OutcomeDone
 	}
-	node, dear, outcome := h.weigh(t)
+	node, dear, held, outcome := h.weigh(t)
 	if outcome.Refused() || node == 0 {
 		return outcome
 	}
-	held := budgets.HolderOf(&t.budgets.Forest, h.hold.FirstItem) != 0
 	asks = asks || h.hold.RefuseOverrun && (beyond || dear && held)
 	switch {
 	case !asks && (beyond || dear):
@@ -67,15 +66,15 @@ func (h *settling) budgeted(t *turn) bool {
 		(h.words.Budget != "" || t.Customers.Read(h.hold.Customer).Budgeted)
 }
 
-// weigh finds what the parts count in budgets, by part, and whether any counts more than is held
-// for it. node 0: they count in none.
-func (h *settling) weigh(t *turn) (node uint32, dear bool, outcome engine.Outcome) {
+// weigh finds what the parts count in budgets, by part, whether any counts more than is held for
+// it, and whether something is held for any of those. node 0: they count in none.
+func (h *settling) weigh(t *turn) (node uint32, dear, held bool, outcome engine.Outcome) {
 	h.charges = h.charges[:0]
 	for i := range h.parts {
 		p := &h.parts[i]
 		u, outcome := p.try(t, h)
 		if outcome.Refused() {
-			return 0, false, outcome
+			return 0, false, false, outcome
 		}
 		if p.tried = len(h.parts) == 1; p.tried {
 			p.usage = u
@@ -84,17 +83,16 @@ func (h *settling) weigh(t *turn) (node uint32, dear bool, outcome engine.Outcom
 			continue
 		}
 		node, h.charges = u.charged.Node, append(h.charges, u.charged.Charge)
-		held := p.held(t, h)
-		p.dear = u.charged.Exceeds(&held)
-		dear = dear || p.dear
+		at, holds := p.held(t, h)
+		p.dear = u.charged.Exceeds(&holds)
+		dear, held = dear || p.dear, held || p.dear && at != 0
 	}
-	return node, dear, engine.OutcomeDone
+	return node, dear, held, engine.OutcomeDone
 }
 
-// held is what budgets hold for the part's item.
-func (p *part) held(t *turn, h *settling) (held budgets.Charge) {
-	_, held = t.budgets.Forest.HeldBy(t.holds.ItemRow(&h.hold, p.item))
-	return held
+// held is what budgets hold for the part's item, and at which node; 0: nothing.
+func (p *part) held(t *turn, h *settling) (node uint32, held budgets.Charge) {
+	return t.budgets.Forest.HeldBy(t.holds.ItemRow(&h.hold, p.item))
 }
 
 // markBeyond finds what the budget would not admit of parts that go beyond what is held, and that
@@ -120,7 +118,7 @@ func (h *settling) markBeyond(t *turn, node uint32) {
 			continue
 		}
 		p.tried = false
-		held := p.held(t, h)
+		_, held := p.held(t, h)
 		fit := func(units decimal.Decimal) (fit bool, work int) {
 			u, outcome := p.less(units).try(t, h)
 			if work = 1; u.late != nil {
