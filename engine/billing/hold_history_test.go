@@ -37,8 +37,8 @@ type heldHistory struct {
 	// overrun is what was recorded of calls beyond the limit, by customer.
 	overrun map[string]decimal.Decimal
 	// overruns reports whether the step settled, billed or amended, which alone may go beyond a hard
-	// limit.
-	overruns bool
+	// limit; marked whether it said so, or had nothing to say it of.
+	overruns, marked bool
 	told     heldTold
 	senders  heldSenders
 	pool     heldPool
@@ -363,7 +363,7 @@ func (h *heldHistory) Correct(*rapid.T) {
 		h.checkTold()
 		require.True(h, dearer || len(h.told.seen) == told, "a void tells nothing")
 		h.note()
-		h.overruns = h.overruns || dearer
+		h.overruns, h.marked = h.overruns || dearer, h.marked || dearer
 		e.voided, e.heldCharge = true, heldCharge{feature: e.feature}
 		e.counted = e.heldCharge
 	} else {
@@ -543,6 +543,7 @@ func (h *heldHistory) Settle(*rapid.T) {
 	for i := range held.view.Items {
 		was, is := &before.Items[i], &held.view.Items[i]
 		delta := without(is.Settled, was.Settled)
+		h.marked = h.marked || was.Overrun.Less(is.Overrun) || billed && delta.Sign() <= 0
 		if billed {
 			h.amend(key, is, delta, c)
 			continue
@@ -572,7 +573,7 @@ func (h *heldHistory) Settle(*rapid.T) {
 		name := h.name("settled")
 		h.counts(name, h.heldAt(held), e)
 		part := &h.events[name].heldCharge
-		if before.State == billing.ReservationOpen {
+		if before.State == billing.ReservationOpen && !(before.RefuseOverrun && before.Budget != "") {
 			h.settledBeyond(held, i, part)
 		}
 		h.holdsAnew(held, i, part)
@@ -580,7 +581,7 @@ func (h *heldHistory) Settle(*rapid.T) {
 }
 
 // settledBeyond notes that what a settlement counts may go beyond a hard limit where it is more
-// than budgets have held.
+// than budgets have held. One that refuses is asked, if it is held there.
 func (h *heldHistory) settledBeyond(r *heldReservation, item int, counts *heldCharge) {
 	held := &r.charges[item]
 	h.overruns = h.overruns || r.view.Budget == "" || held.units.Less(counts.units) ||
@@ -799,6 +800,7 @@ func (h *heldHistory) bill(
 	name := h.name("billed")
 	h.counts(name, h.heldAt(held), e)
 	h.settledBeyond(held, item, &h.events[name].heldCharge)
+	h.marked = h.marked || was.Overrun.Less(is.Overrun)
 }
 
 // charge is what the held units of an item may cost the provider.
@@ -844,7 +846,7 @@ func (h *heldHistory) check() {
 			h.checkLimit(key, i, &v.Limits[i])
 		}
 	}
-	h.overruns = false
+	h.overruns, h.marked = false, false
 }
 
 func (h *heldHistory) checkLimit(key string, i int, v *billing.BudgetLimitView) {
@@ -874,7 +876,9 @@ func (h *heldHistory) checkLimit(key string, i int, v *billing.BudgetLimitView) 
 		of := toldOf(key, l.Of.String(), l.Feature, l.Window.String(), v.Start)
 		h.hasTold(of, used, l.Limit)
 	}
-	if within := !l.Limit.Less(plus(used, held)); within || v.Overrun && h.overruns {
+	within := !l.Limit.Less(plus(used, held))
+	if within || v.Overrun && h.overruns {
+		require.True(h, l.Soft || within || n.excused[i] || h.marked, "%s, %s: in no overrun", key, l.Of)
 		n.excused[i] = !within
 	}
 	require.True(h, l.Soft || n.excused[i] || !l.Limit.Less(plus(used, held)),

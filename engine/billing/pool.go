@@ -125,7 +125,8 @@ func (c *SetLowBalance) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// FreezePool stops a pool from paying; it still takes grants. Repeating it is the same success.
+// FreezePool stops a pool from paying, but for what reservations hold of it; it still takes grants.
+// Repeating it is the same success.
 type FreezePool struct {
 	Env   uint32   `wire:"1"`
 	ID    [16]byte `wire:"2"`
@@ -147,8 +148,8 @@ func (c *UnfreezePool) apply(t *turn) engine.Outcome {
 	return t.setPool(c.Env, c.ID, c.Actor, func(p *credits.Pool) { p.Frozen = false })
 }
 
-// ArchivePool ends a pool permanently: it keeps its credits and has no more transactions. Repeating
-// it is the same success.
+// ArchivePool ends a pool permanently: it keeps its credits, and has no more transactions but those
+// of what reservations hold of it. Repeating it is the same success.
 type ArchivePool struct {
 	Env   uint32   `wire:"1"`
 	ID    [16]byte `wire:"2"`
@@ -179,7 +180,7 @@ func (t *turn) setPool(
 	}
 	lock := t.WriteLock(p.Customer)
 	t.Expire(row, now)
-	before := *t.Pools.Read(row)
+	before, held := *t.Pools.Read(row), t.HeldOf(row, now)
 	p = t.Pools.Write(row)
 	changed := false
 	t.Tally(row, -1)
@@ -187,7 +188,7 @@ func (t *turn) setPool(
 	t.Tally(row, 1)
 	if *p != before {
 		p.ModifiedAt, changed = now, true
-		t.Stopped(row, &before, now)
+		t.Stopped(row, &before, held, now)
 		t.ReschedulePool(row)
 	}
 	lock.Unlock()

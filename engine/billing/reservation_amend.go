@@ -164,7 +164,7 @@ func (c *SettleReservation) markBeyond(
 			t.budgets.AdmitCorrections(h.now, list...) == engine.OutcomeDone {
 			continue
 		}
-		fits := t.maxFitting(decimal.Decimal{}, deltas[i], func(units decimal.Decimal) (bool, int) {
+		fits := t.maxFitting(decimal.Decimal{}, deltas[i], len(list), func(units decimal.Decimal) (bool, int) {
 			cost := c.states(t, h, k, i, sums.Of(k.units, units), totals)
 			outcome, work := h.amendEvent(t, k, units, cost, true), 1
 			if k.projection != nil {
@@ -326,7 +326,8 @@ func (c *SettleReservation) billed(t *turn, h *settling) (
 	return amended, engine.OutcomeDone
 }
 
-// countsAt reports whether usage of an instant would count where the event does; 0: of its own.
+// countsAt reports whether usage of an instant would count where the event does; 0: of its own. Where
+// the plan of then lacks the feature, usage counts where it was reserved, as the event does.
 func (k *correcting) countsAt(t *turn, occurredAt int64) bool {
 	row := k.original.Subscription
 	if occurredAt == 0 || row == 0 || row > t.Subscriptions.Len() ||
@@ -342,7 +343,7 @@ func (k *correcting) countsAt(t *turn, occurredAt int64) bool {
 		return true
 	}
 	of, found := l.SpotAt(occurredAt, k.original.Feature)
-	return found && of.Span == at.Span && of.Ahead == at.Ahead
+	return !found || of.Span == at.Span && of.Ahead == at.Ahead
 }
 
 // overran notes what an item records beyond its limits with so many units more, or takes back with

@@ -48,6 +48,8 @@ func TestAStoppedPoolPaysWhatItHolds(t *testing.T) {
 			require.Equal(t, engine.OutcomeCreditsEmpty, s.event("e", "videos", 1))
 			require.Equal(t, engine.OutcomeReservationShort, s.reserve("new", "videos", 1).Outcome)
 			require.Equal(t, "100", s.balance())
+			s.m = restored(t, enginetest.Snapshot(t, s.m))
+			s.Machine = s.m
 
 			part := func(c *billing.SettleReservation) { c.Partial = true }
 			require.Equal(t, "0", s.overrun(s.settle("r", 30, part)))
@@ -92,6 +94,43 @@ func TestAStoppedPoolPaysNoMoreThanItHolds(t *testing.T) {
 			p, _ := s.m.Pool(enginetest.Sandbox, first)
 			require.Equal(t, "50", p.Balance.String())
 			require.EqualValues(t, 2, s.m.Stats().Overruns)
+		})
+	}
+}
+
+// TestAStoppedPoolPaysNoLaterHold: what a reservation holds since it was extended, of another pool,
+// the stopped one does not pay, whatever it was granted since.
+func TestAStoppedPoolPaysNoLaterHold(t *testing.T) {
+	for _, how := range []string{"frozen", "archived"} {
+		t.Run(how, func(t *testing.T) {
+			s := newHeldSandbox(t)
+			first := s.pool()
+			grants := func(name string, pool [16]byte, amount, expires int64) engine.Outcome {
+				return s.Do(billing.KindGrantCredits, &billing.GrantCredits{
+					Env: 1, ID: enginetest.ID(name), Pool: pool, Amount: decimal.FromInt(amount),
+					ExpiresAt: expires,
+				}).Outcome
+			}
+			s.view(s.reserve("r", "videos", 4)) // 2 credits of 100
+			require.Equal(t, engine.OutcomeDone, s.stops()[how]().Outcome)
+			grants("more", first, 500, 0) // refused of an archived one
+			second := enginetest.ID("second")
+			require.Equal(t, engine.OutcomeDone, s.Do(billing.KindCreatePool, &billing.CreatePool{
+				Env: 1, ID: second, Customer: "ada", Name: "studio", HardLimit: true,
+			}).Outcome)
+			require.Equal(t, engine.OutcomeDone, grants("g", second, 600, s.Stamp+2000))
+			s.Stamp++
+			s.view(s.Do(billing.KindExtendReservation, &billing.ExtendReservation{
+				Env: 1, ID: enginetest.ID("reservation r"), Units: decimal.FromInt(1000),
+			}))
+			before, _ := s.m.Pool(enginetest.Sandbox, first)
+			s.Stamp += 2000
+			part := func(c *billing.SettleReservation) { c.Partial = true }
+			require.Equal(t, "0", s.overrun(s.settle("r", 2, part)))
+			require.Equal(t, "96", s.overrun(s.settle("r", 100, part)))
+			require.Equal(t, "996", s.overrun(s.settle("r", 1000)))
+			p, _ := s.m.Pool(enginetest.Sandbox, first)
+			require.Equal(t, "2", without(before.Balance, p.Balance).String())
 		})
 	}
 }

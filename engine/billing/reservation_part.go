@@ -143,7 +143,7 @@ func (h *settling) markBeyond(t *turn, node uint32) {
 			fits, not = decimal.Decimal{}, fits
 		}
 		if !own || o == engine.OutcomeBudgetExceeded {
-			fits = t.maxFitting(fits, not, fit)
+			fits = t.maxFitting(fits, not, len(h.parts), fit)
 		}
 		p.usage.overrun = decimal.Max(p.usage.overrun, sums.Difference(p.delta, fits))
 	}
@@ -164,9 +164,9 @@ func (p *part) less(units decimal.Decimal) *part {
 }
 
 // maxFitting is the most units from fits, which fit, up to others, which do not; whole ones where
-// both are. Its work is bounded: it may be less, and is never more.
+// both are. Its work, beside so many others in all, is bounded: it may be less, and is never more.
 func (t *turn) maxFitting(
-	fits, not decimal.Decimal, try func(units decimal.Decimal) (fit bool, work int),
+	fits, not decimal.Decimal, others int, try func(units decimal.Decimal) (fit bool, work int),
 ) decimal.Decimal {
 	step := decimal.FromBits(0, 1)
 	whole := fits == charging.Whole(fits) && not == charging.Whole(not)
@@ -174,7 +174,7 @@ func (t *turn) maxFitting(
 		step = decimal.FromInt(1)
 	}
 	sum := 0
-	for sum < partialWork && step.Less(sums.Remaining(not, fits)) {
+	for sum < partialWork/others && step.Less(sums.Remaining(not, fits)) {
 		half, _ := sums.Remaining(not, fits).FloorDiv(decimal.FromInt(2))
 		units := sums.Of(fits, half)
 		if whole {

@@ -119,12 +119,15 @@ func link(f *Forest, node uint32) {
 	f.first.Set(node, leads(f, node))
 	above := leads(f, n.Parent)
 	for row := n.FirstLimit; row != 0; {
-		l := f.limits.Write(row)
-		if row = l.Next; row != 0 {
-			l.above = row
-		} else {
-			l.above = above
+		next := f.limits.Read(row).Next
+		to := next
+		if next == 0 {
+			to = above
 		}
+		if f.limits.Read(row).above != to { // few have changed, and a snapshot copies what is written
+			f.limits.Write(row).above = to
+		}
+		row = next
 	}
 }
 
@@ -133,9 +136,13 @@ func relink(f *Forest, t *accounts.Tx, node uint32) {
 	link(f, node)
 	if n := f.nodes.Read(node); n.Children > 0 {
 		nodes := f.in(n.Env).nodes
+		linked := 0
 		for _, at := range nodes {
-			link(f, at)
+			if at != node && f.Within(at, node) {
+				link(f, at)
+				linked++
+			}
 		}
-		t.Spend(len(nodes) / 16)
+		t.Spend((len(nodes) + linked) / limitsPerUnit)
 	}
 }

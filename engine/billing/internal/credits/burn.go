@@ -188,14 +188,15 @@ func (t *Burner) drawStopped(
 	})
 	rest := amount
 	for _, row := range stopped {
-		t.Spend(1 + int(t.S.Pools.Read(row).Grants)/8)
-		rest = t.S.Draw(row, rest, now, &draws)
-	}
-	for _, row := range stopped {
-		if rest.Sign() > 0 && !t.S.Pools.Read(row).Hard {
-			draws = append(draws, Draw{Pool: row, Amount: rest})
-			rest = decimal.Decimal{}
+		p := t.S.Pools.Read(row)
+		t.Spend(1 + int(p.Grants)/8)
+		owes := decimal.Min(rest, t.S.PoolWords(row).StoppedHeld)
+		left := t.S.Draw(row, owes, now, &draws)
+		if left.Sign() > 0 && !p.Hard {
+			draws = append(draws, Draw{Pool: row, Amount: left})
+			left = decimal.Decimal{}
 		}
+		rest = credit.Less(rest, credit.Less(owes, left))
 	}
 	return draws, credit.Less(amount, rest)
 }
@@ -221,7 +222,11 @@ func (t *Burner) Burn(at book.Place, b *Burning, now int64) {
 		for end < len(b.Draws) && b.Draws[end].Pool == pool {
 			end++
 		}
-		t.bookUsage(at, pool, Drawn(b.Draws[first:end]), now)
+		amount := Drawn(b.Draws[first:end])
+		t.bookUsage(at, pool, amount, now)
+		if t.S.Pools.Read(pool).stopped() {
+			t.paysHeld(pool, amount)
+		}
 		t.FoldPool(pool)
 		first = end
 	}

@@ -3,6 +3,7 @@ package credits
 import (
 	"tollgate/engine/billing/internal/catalogs"
 	"tollgate/engine/billing/internal/rows"
+	"tollgate/engine/billing/internal/sums"
 	"tollgate/engine/credit"
 	"tollgate/engine/decimal"
 	"tollgate/engine/machine"
@@ -70,6 +71,8 @@ type PoolText struct {
 	// StoppedAt is since when the pool is frozen or archived: reservations of before still draw
 	// what they hold of it.
 	StoppedAt int64 `wire:"6"`
+	// StoppedHeld is what of it they held then and have not drawn since: it pays no more.
+	StoppedHeld decimal.Decimal `wire:"7"`
 }
 
 // Balance is granted − consumed − expired − reversed. Each total is within the range of numbers,
@@ -137,17 +140,25 @@ func (t *Burner) SetLowBalance(row uint32, low decimal.Decimal) {
 // stopped reports whether the pool pays nothing but what reservations hold of it.
 func (p *Pool) stopped() bool { return p.Frozen || p.Archived }
 
-// Stopped notes that a pool has stopped paying, or pays again, where that was otherwise before.
-// Callers hold the customer's lock.
-func (t *Burner) Stopped(row uint32, before *Pool, now int64) {
+// Stopped notes that a pool of which reservations held so much has stopped paying, or pays again,
+// where that was otherwise before. Callers hold the customer's lock.
+func (t *Burner) Stopped(row uint32, before *Pool, held decimal.Decimal, now int64) {
 	p := t.S.Pools.Read(row)
 	if p.stopped() == before.stopped() {
 		return
 	}
 	words := t.S.PoolWords(row)
-	if words.StoppedAt = 0; p.stopped() {
-		words.StoppedAt = now
+	if words.StoppedAt, words.StoppedHeld = 0, (decimal.Decimal{}); p.stopped() {
+		words.StoppedAt, words.StoppedHeld = now, held
 	}
+	t.S.PoolTexts.Write(row).Data = string(wire.Encode(nil, &words))
+}
+
+// paysHeld notes that a stopped pool has paid so much of what reservations held of it. Callers hold
+// the customer's lock.
+func (t *Burner) paysHeld(row uint32, amount decimal.Decimal) {
+	words := t.S.PoolWords(row)
+	words.StoppedHeld = sums.Remaining(words.StoppedHeld, amount)
 	t.S.PoolTexts.Write(row).Data = string(wire.Encode(nil, &words))
 }
 

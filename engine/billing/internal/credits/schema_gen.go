@@ -73,6 +73,7 @@ func (v *PoolText) Fields(w *wire.Codec) {
 	w.Blob(4, &v.Metadata)
 	w.Decimal(5, &v.LowBalance)
 	w.Int(6, &v.StoppedAt)
+	w.Decimal(7, &v.StoppedHeld)
 }
 
 // Fields implements wire.Fielder.
