@@ -171,7 +171,7 @@ func (c *ReverseTransaction) apply(t *turn, e *accounts.Environment) engine.Outc
 		if !g.Live(now) {
 			return engine.OutcomeTransactionFinal
 		}
-		if p.Hard && t.Customers.Read(p.Customer).Held && t.free(x.Pool, now).Less(g.Remaining) {
+		if p.Hard && t.Customers.Read(p.Customer).Held && free(t.state, x.Pool, now).Less(g.Remaining) {
 			return engine.OutcomeCreditsEmpty
 		}
 	case x.Kind != credits.TransactionDeduction:
