@@ -39,10 +39,10 @@ type heldHistory struct {
 	// overruns reports whether the step settled, billed or amended, which alone may go beyond a hard
 	// limit; marked whether it said so, or had nothing to say it of.
 	overruns, marked bool
-	told     heldTold
-	senders  heldSenders
-	pool     heldPool
-	began    int64 // log time
+	told             heldTold
+	senders          heldSenders
+	pool             heldPool
+	began            int64 // log time
 }
 
 type heldNode struct {

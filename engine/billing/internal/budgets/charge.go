@@ -173,11 +173,13 @@ func (f *Forest) Ask(node uint32, c *Charge, now int64) (refused *Refusal, o eng
 	taken, visited := 0, 0
 	for row := f.first.At(node); row != 0; visited++ {
 		if row == shut {
-			r, o := f.Plan(node, []Charge{*c}, now)
-			return &r, o
+			return refuse(f, node, c, now)
 		}
 		l := f.limits.Read(row)
 		if !l.plain(currency, price, now) {
+			if l.code == closed {
+				return refuse(f, node, c, now)
+			}
 			amount, takes := l.takes(c)
 			if !takes {
 				row = l.above
@@ -193,6 +195,12 @@ func (f *Forest) Ask(node uint32, c *Charge, now int64) (refused *Refusal, o eng
 	}
 	f.taken, f.visited = taken, visited
 	return nil, engine.OutcomeDone
+}
+
+// refuse is Ask where a node on the way is frozen or archived.
+func refuse(f *Forest, node uint32, c *Charge, now int64) (*Refusal, engine.Outcome) {
+	r, o := f.Plan(node, []Charge{*c}, now)
+	return &r, o
 }
 
 // ask is Ask of a limit.

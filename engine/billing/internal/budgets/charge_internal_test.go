@@ -1,6 +1,7 @@
 package budgets
 
 import (
+	"slices"
 	"testing"
 	"unsafe"
 
@@ -79,22 +80,30 @@ func TestRowsAreSmall(t *testing.T) {
 	require.LessOrEqual(t, unsafe.Sizeof(Item{}), uintptr(96))
 }
 
-// TestRoomIsNoMoreThanThereIs: of a limit that holds, releases and counts amounts of any fraction.
+// TestRoomIsNoMoreThanThereIs: of limits that hold, release and count amounts of any fraction, soft
+// ones and those of a second level, too.
 func TestRoomIsNoMoreThanThereIs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var f Forest
 		f.Open(page.NewStore())
 		tx := accounts.Tx{}
 		tx.Entry = new(accounts.Entry)
-		put := PutBudget{Env: 1, Key: "a", Name: "a", Limits: []LimitDocument{{
-			Of: MeasurePrice, Limit: decimal.FromBits(0, rapid.Uint64Range(0, 1<<40).Draw(t, "limit")),
-			Window: WindowDay, Thresholds: []byte{50, 90},
-		}}}
-		_, o := f.Put(&tx, &put, Known{Feature: featureNumber, Now: day})
-		require.Equal(t, engine.OutcomeDone, o)
-		node := f.Named(1, []byte("a"))
-		l := f.limits.Read(f.nodes.Read(node).FirstLimit)
-		told := uint8(0)
+		var limits []*Limit
+		var node uint32
+		for _, key := range []string{"a", "a:b"}[:rapid.IntRange(1, 2).Draw(t, "levels")] {
+			put := PutBudget{Env: 1, Key: key, Name: key, Limits: []LimitDocument{{
+				Of: MeasurePrice, Limit: decimal.FromBits(0, rapid.Uint64Range(0, 1<<40).Draw(t, "limit")),
+				Window: WindowDay, Thresholds: []byte{50, 90}, Soft: rapid.Bool().Draw(t, "soft"),
+			}}}
+			if node != 0 {
+				put.Parent = "a"
+			}
+			_, o := f.Put(&tx, &put, Known{Feature: featureNumber, Now: day})
+			require.Equal(t, engine.OutcomeDone, o)
+			node = f.Named(1, []byte(key))
+			limits = append(limits, f.limits.Read(f.nodes.Read(node).FirstLimit))
+		}
+		told := map[uint32]uint8{}
 		for i := range rapid.IntRange(1, 40).Draw(t, "steps") {
 			c := Charge{Currency: [3]byte{'U', 'S', 'D'}, Price: decimal.ExactOf([4]uint64{
 				rapid.Uint64().Draw(t, "low"), rapid.Uint64Range(0, 40_000).Draw(t, "high"),
@@ -108,17 +117,23 @@ func TestRoomIsNoMoreThanThereIs(t *testing.T) {
 				f.Hold(&tx, uint32(i+1), node, &c, 2*day)
 			default:
 				_, crossed := f.Charge(&tx, 1, node, &c, day, true, nil)
-				reached := l.reached()
-				require.Equal(t, reached > told, len(crossed) == 1, "each threshold is told")
-				told = reached
+				for _, l := range limits {
+					tells := slices.ContainsFunc(crossed, func(x Crossing) bool {
+						return f.limits.Read(x.Row).Node == l.Node
+					})
+					reached := l.reached()
+					require.Equal(t, reached > told[l.Node], tells, "each threshold is told")
+					told[l.Node] = reached
+				}
 			}
 			if rapid.Bool().Draw(t, "release") {
 				f.Release(&tx, uint32(rapid.IntRange(1, i+1).Draw(t, "item")))
 			}
-			known := l.room
-			now := *l
-			now.measure()
-			require.LessOrEqual(t, known, now.room)
+			for _, l := range limits {
+				known, now := l.room, *l
+				now.measure()
+				require.LessOrEqual(t, known, now.room)
+			}
 		}
 	})
 }

@@ -47,8 +47,8 @@ type Forest struct {
 	decoded rows.Series[*zone.Zone]
 	locks   [locks]lock
 
-	// first leads from nodes to the first limit at a node or above it that counts anything there,
-	// and its shortcut to the next; shut: a node is closed.
+	// first leads from nodes to the first limit at a node or above it, whatever it counts, and its
+	// shortcut to the next; shut: a node on the way there is frozen or archived.
 	first rows.Links
 	// takings are the limits that take of the charge that Apply is at: so many are taken, of those
 	// that were visited.
@@ -191,11 +191,11 @@ func (f *Forest) Reindex(owns func(customer uint32)) {
 			owns(n.Customer)
 		}
 	}
-	for row := range f.nodes.All() {
-		link(f, row)
-	}
 	for row := range f.limits.All() {
 		f.limits.Write(row).shorten(row)
+	}
+	for row := range f.nodes.All() {
+		link(f, row)
 	}
 	for row, x := range f.items.All() {
 		if x.Node != 0 {

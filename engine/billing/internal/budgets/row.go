@@ -92,7 +92,7 @@ type Limit struct {
 }
 
 // shortcut is what follows from the rest of a limit, and from the tree, for events that plainly
-// fit: they need nothing else of it. It is not state, and has no say in any outcome.
+// fit: they need nothing else of it. It is not state, and never changes an outcome.
 type shortcut struct {
 	// room bounds Used and a price together, both cut to units of 2⁶⁴: below it they are below the
 	// limit less what is held, and below the next threshold. 0: what an event counts has to be
@@ -103,7 +103,8 @@ type shortcut struct {
 	text uint64
 	// above is the next limit on the way to the root: see Forest.first.
 	above uint32
-	// code is that of the limit's currency, where it is of the price of all features; 0: it is not.
+	// code is that of the limit's currency, where it is of the price of all features; 0: it is not;
+	// closed: the limit is the first of a node that is frozen or archived.
 	code uint32
 }
 

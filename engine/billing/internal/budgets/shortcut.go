@@ -1,6 +1,7 @@
 package budgets
 
 import (
+	"cmp"
 	"encoding/binary"
 
 	"tollgate/engine/billing/internal/accounts"
@@ -8,8 +9,10 @@ import (
 )
 
 const (
-	// shut stands for a node that is frozen or archived, in place of the limits from there on.
-	shut = ^uint32(0)
+	// shut stands for a node without limits that is frozen or archived. The first limit of one that
+	// has some is closed, in place of the code of a currency.
+	shut   = ^uint32(0)
+	closed = 1
 	// roomy is a room that nothing bounds: sums of two such numbers do not overflow.
 	roomy = 1 << 62
 )
@@ -52,7 +55,7 @@ func (l *Limit) shorten(row uint32) {
 // measure sets the room.
 func (l *Limit) measure() {
 	l.room = 0
-	if used, ok := l.Used.Above(); !l.Touched || !ok || used >= roomy || l.code == 0 {
+	if used, ok := l.Used.Above(); !l.Touched || !ok || used >= roomy || l.code <= closed {
 		return
 	}
 	room := uint64(roomy)
@@ -71,7 +74,7 @@ func (l *Limit) measure() {
 			break
 		}
 	}
-	l.room = max(room, 1) - 1 // what two numbers lose that are cut is less than 2
+	l.room = max(room, 1) - 1 // each of the two sums loses less than one unit by truncation
 }
 
 // least is the less of a room and an amount, which is cut.
@@ -98,51 +101,61 @@ func (l *Limit) take(held *decimal.Exact) {
 	}
 }
 
-// leads is the first limit at a node or above it.
+// leads is where a node leads: see Forest.first.
 func leads(f *Forest, node uint32) uint32 {
 	for node != 0 {
 		n := f.nodes.Read(node)
-		if n.Frozen || n.Archived {
-			return shut
-		}
-		if n.FirstLimit != 0 {
+		switch {
+		case n.FirstLimit != 0:
 			return n.FirstLimit
+		case n.Frozen || n.Archived:
+			return shut
 		}
 		node = n.Parent
 	}
 	return 0
 }
 
-// link makes a node and its limits lead on: the tree has changed there or above.
-func link(f *Forest, node uint32) {
+// link makes a node and its limits lead on: the tree has changed there or above. It returns how many
+// limits it has visited.
+func link(f *Forest, node uint32) (visited int) {
 	n := f.nodes.Read(node)
 	f.first.Set(node, leads(f, node))
-	above := leads(f, n.Parent)
-	for row := n.FirstLimit; row != 0; {
-		next := f.limits.Read(row).Next
-		to := next
-		if next == 0 {
-			to = above
-		}
-		if f.limits.Read(row).above != to { // few have changed, and a snapshot copies what is written
-			f.limits.Write(row).above = to
-		}
-		row = next
-	}
-}
-
-// relink makes a node that has changed, and all below it, lead on.
-func relink(f *Forest, t *accounts.Tx, node uint32) {
-	link(f, node)
-	if n := f.nodes.Read(node); n.Children > 0 {
-		nodes := f.in(n.Env).nodes
-		linked := 0
-		for _, at := range nodes {
-			if at != node && f.Within(at, node) {
-				link(f, at)
-				linked++
+	above, refuses := leads(f, n.Parent), n.Frozen || n.Archived
+	for row := n.FirstLimit; row != 0; visited++ {
+		l := f.limits.Read(row)
+		to := cmp.Or(l.Next, above)
+		if l.above != to || (l.code == closed) != refuses { // a write may copy a page for a snapshot
+			l = f.limits.Write(row)
+			l.above = to
+			if l.shorten(row); refuses {
+				l.code = closed
 			}
 		}
-		t.Spend((len(nodes) + linked) / limitsPerUnit)
+		row, refuses = l.Next, false
 	}
+	return visited
+}
+
+// relink makes a node that has changed lead on, and those below it that lead where it does: nothing
+// is between that leads elsewhere.
+func relink(f *Forest, t *accounts.Tx, node uint32) {
+	before := f.first.At(node)
+	visited := link(f, node)
+	if n := f.nodes.Read(node); n.Children > 0 && f.first.At(node) != before {
+		for _, at := range f.in(n.Env).nodes {
+			up := f.nodes.Read(at).Parent
+			for visited++; up != 0 && up != node; visited++ {
+				if over := f.nodes.Read(up); over.FirstLimit == 0 && !over.Frozen && !over.Archived {
+					up = over.Parent
+					continue
+				}
+				break
+			}
+			if up == node {
+				visited += link(f, at)
+			}
+		}
+	}
+	t.Spend(visited / limitsPerUnit)
 }
