@@ -18,7 +18,7 @@ type DumpOptions struct {
 	FS FS
 	// SummaryOnly leaves out the line per record.
 	SummaryOnly bool
-	// Read is called after each segment, with its bytes; nil is not.
+	// Read is called after each segment, with its bytes; it may be nil.
 	Read func(bytes int64)
 }
 

@@ -427,15 +427,15 @@ func (p *part) need(h *settling) *credits.Need {
 }
 
 // unpaid is how many units of a part that was tried are recorded although neither credits nor a
-// price pay for them, or the hard limit of their own closed period does not admit them: reserving
-// them has not kept these.
+// price pay for them, or the hard limit of their own closed period does not admit them: the
+// reservation did not hold these.
 func (p *part) unpaid(h *settling) (units decimal.Decimal) {
 	u := &p.usage
 	switch f := u.place.Feature; {
 	case h.hold.State != holds.ReservationOpen:
 		return units
 	case f == nil:
-		return p.delta // the plan of no time that takes usage has the feature
+		return p.delta // no span that still accepts usage has the feature
 	case u.place.Credited() && !f.Credits.Fallback:
 		units = sums.Difference(p.delta, u.burning.Covered)
 	}

@@ -72,7 +72,8 @@ func (c *RecordUsage) Apply(t *turn) engine.Outcome {
 	if t.archived(customer, at.Place) {
 		return engine.OutcomeCustomerArchived
 	}
-	var u usage // field by field: no copy waits for its parts
+	// Assigned one by one: copying a composite literal stalls on store forwarding (bench/JOURNAL).
+	var u usage
 	u.customer, u.feature, u.place, u.recordedAt = customer, at.number, at.Place, now
 	if row.Held {
 		u.held, u.kept = t.heldBeside(customer, at.Place, now)
@@ -418,7 +419,9 @@ func (t *turn) record(c *RecordUsage, u *usage) {
 // usagePayload encodes the journal record of an event, in memory that the next one reuses.
 func (t *turn) usagePayload(u *usage) []byte {
 	e := &t.m.scratch.usage
-	*e = usageEntry{} // and then field by field: no copy waits for its parts
+	// Cleared and assigned one by one: copying a composite literal stalls on store forwarding
+	// (bench/JOURNAL).
+	*e = usageEntry{}
 	e.Subscription, e.Feature, e.Outcome = u.place.Subscription, u.feature, u.outcome
 	e.RecordedAt, e.HasCost, e.Cost, e.Record = u.recordedAt, u.hasCost, u.cost, t.Payload
 	e.Covered, e.Span, e.Ahead, e.Overrun = u.burning.Covered, u.span, u.ahead, u.overrun

@@ -199,7 +199,8 @@ func (k *Keys) Add(key [16]byte, hash uint64, s Slot, stamp int64, owner uint32)
 	if n == uint64(len(k.chunks))*chunkKeys {
 		k.chunks = append(k.chunks, new(chunk))
 	}
-	r := &k.chunks[n/chunkKeys][n%chunkKeys] // field by field: no copy waits for its parts
+	// Assigned one by one: copying a composite literal stalls on store forwarding (bench/JOURNAL).
+	r := &k.chunks[n/chunkKeys][n%chunkKeys]
 	r.key, r.attempt = key, s.Attempt
 	r.packed = s.Fingerprint&0xffffff | uint32(s.Outcome)<<24
 	gone := k.gone

@@ -10,10 +10,10 @@ import (
 	"tollgate/engine/prefetch"
 )
 
-// kept is what a Table seldom needs: its chunks made, its pages taken and restored. Table knows it
-// as an interface, since a compiler that meets a type compiles all methods of the tables in it, in
-// each package again: there are 66 in the states of the two machines. These here it compiles where
-// NewTable is called.
+// kept is what a Table seldom needs: its chunks made, its pages taken and restored. Go compiles
+// every method of a generic type again, for each instance, in each package that uses one, and the
+// two machines have 66 tables. Behind an interface, these methods are compiled only where NewTable
+// is called.
 type kept[T any] struct {
 	*Table[T]
 	codec Codec[T]

@@ -71,7 +71,7 @@ var declaredRefusals = server.Refusals{
 			"transaction_left journal_unavailable memory_low",
 		"listTransactions": noPool,
 		"reverseTransaction": "transaction_not_found transaction_final transaction_left pool_archived " +
-			"pool_frozen deduction_limit journal_unavailable",
+			"pool_frozen credits_empty deduction_limit journal_unavailable",
 
 		"createWebhookEndpoint": noEndpoint + "webhook_invalid webhook_limit webhook_endpoint_limit " +
 			"secret_not_shown memory_low",

@@ -94,8 +94,8 @@ type Limit struct {
 // shortcut is what follows from the rest of a limit, and from the tree, for events that plainly
 // fit: they need nothing else of it. It is not state, and never changes an outcome.
 type shortcut struct {
-	// room bounds Used and a price together, both cut to units of 2⁶⁴: below it they are below the
-	// limit less what is held, and below the next threshold. 0: what an event counts has to be
+	// room bounds Used and a price together, both truncated to units of 2⁶⁴: below it they are below
+	// the limit less what is held, and below the next threshold. 0: what an event counts has to be
 	// decided, as where the window has counted nothing yet.
 	room uint64
 	// text is the row and Born as Counted.Limits has them, its length in the highest byte; 0: it takes

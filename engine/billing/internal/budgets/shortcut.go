@@ -23,7 +23,7 @@ func code(c [3]byte) uint32 {
 }
 
 // short is what a charge is for shortcuts: its currency's code, 0 where no limit may take one, and
-// its price cut to units of 2⁶⁴.
+// its price truncated to units of 2⁶⁴.
 func (c *Charge) short() (currency uint32, price uint64) {
 	price, ok := c.Price.Above()
 	if !ok || price >= roomy {
