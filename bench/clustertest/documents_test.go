@@ -48,6 +48,9 @@ func (p *pasted) script() string {
 	return b.String()
 }
 
+// refusal is in an answer that a document shows of a refused request.
+var refusal = regexp.MustCompile(`"success": ?false|"error"`)
+
 // blocks are the blocks of sh of a document, and the indented ones, in order. A comment above says
 // of some how they run: "until Ctrl-C", "exit codes 0, 6"; those of "not run: why" are left out. Of
 // some it says what they print ("prints 905, 20.01"), or that a request is "refused" on purpose.
@@ -173,7 +176,7 @@ func TestEveryBlockOfTheDocumentsIsPasted(t *testing.T) {
 				require.Contains(t, prose, " "+value[strings.LastIndexByte(value, ':')+1:]+" ", page)
 			}
 			// curl ends with 0 whatever it is answered.
-			require.Equal(t, all[i].refused || strings.Contains(all[i].answer, `"error"`),
+			require.Equal(t, all[i].refused || refusal.MatchString(all[i].answer),
 				strings.Contains(printed[i], `"success":false`), "%s:%d:\n%s", page, all[i].line, printed[i])
 			if all[i].answer == "" {
 				continue

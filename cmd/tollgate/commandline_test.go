@@ -82,7 +82,7 @@ func TestCustomersAreListed(t *testing.T) {
 	s.ok("customers", "archive", "bob")
 	out := s.ok("customers", "list")
 	s.holds(out, "bob", "Bob B", "bob@example.com")
-	s.holds(out, "archived", "–", "–", "ada", "Ada Lovelace", "ada@example.com")
+	s.holds(out, "archived", "–", "–", "–", "ada", "Ada Lovelace", "ada@example.com")
 	require.Contains(t, out, "active")
 	var rows []api.Customer
 	s.json(&rows, "customers", "list")
