@@ -467,12 +467,41 @@ func TestMoneyBeyondTheHoldIsAnOverrun(t *testing.T) {
 	require.EqualValues(t, 1, s.m.Stats().Overruns)
 	require.True(t, s.first("all").Overrun)
 
+	// Fewer units have their share of the cost, and none is sure to fit.
+	for units, want := range map[int64]string{10: "5", 20: "15"} {
+		s = newBudgetSandbox(t, ofCost("5"))
+		reserve(s, false)
+		require.Equal(t, want, s.overrun(s.settle("r", units, states(units))))
+	}
+
+	// What is held at no budget is only marked.
+	s = &budgetSandbox{newHeldSandbox(t)}
+	c := enginetest.Reservation("r", "ada", "calls", 10)
+	c.RefuseOverrun = true
+	s.view(s.Do(billing.KindReserve, c))
+	s.put("all", "", "ada", ofCost("5"))
+	require.Equal(t, "5", s.overrun(s.settle("r", 10, states(10))))
+
 	s = newBudgetSandbox(t, ofCost("5"))
 	reserve(s, true)
 	s.refuses(engine.OutcomeBudgetExceeded, s.settle("r", 10, states(1000)))
 	s.counts("all", "0", "0")
 	require.Equal(t, "0", s.overrun(s.settle("r", 10, states(5))))
 	s.counts("all", "5", "0")
+}
+
+// TestAPlanWithoutTheFeatureHoldsItsPrice: what a part leaves is held at the price at which it was.
+func TestAPlanWithoutTheFeatureHoldsItsPrice(t *testing.T) {
+	s := &budgetSandbox{newHeldSandbox(t)}
+	s.put("all", "", "ada", inUSD("10"))
+	s.view(s.reserve("r", "calls", 10))
+	s.Stamp++
+	s.changePlan("bare")
+	s.Stamp++
+	s.view(s.settle("r", 4, func(c *billing.SettleReservation) { c.Partial = true }))
+	s.counts("all", "4", "6")
+	require.Equal(t, "0", s.overrun(s.settle("r", 10)))
+	s.counts("all", "10", "0")
 }
 
 // TestMoneyBeyondTheHoldIsAskedOfEachItem: also where the first has settled all that it held, so

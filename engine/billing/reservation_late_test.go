@@ -169,8 +169,9 @@ func TestALateSettlementStaysInItsPeriod(t *testing.T) {
 	s.DoPayload(engine.KindTick, nil)
 	before := s.Stamp
 	s.expireBilled(enginetest.Reservation("r", "ada", "calls", 80))
+	units := int64(30)
 	settle := func(at int64) engine.Result {
-		return s.settle("r", 30, s.originals("r"), func(c *billing.SettleReservation) {
+		return s.settle("r", units, s.originals("r"), func(c *billing.SettleReservation) {
 			c.OccurredAt, c.Meta = at, []byte(`{"a":1}`)
 		})
 	}
@@ -178,7 +179,9 @@ func TestALateSettlementStaysInItsPeriod(t *testing.T) {
 		v, _ := s.m.Reservation(enginetest.Sandbox, enginetest.ID("reservation r"), s.Stamp)
 		return v
 	}
-	require.Equal(t, engine.OutcomeReservationPeriod.String(), settle(before).Outcome.String())
+	for _, units = range []int64{80, 30} { // also of what it was billed at
+		require.Equal(t, engine.OutcomeReservationPeriod.String(), settle(before).Outcome.String())
+	}
 	require.Equal(t, engine.OutcomeOccurredTooEarly, settle(1).Outcome)
 	require.Equal(t, engine.OutcomeOccurredTooLate, settle(s.Stamp+dayMS).Outcome)
 	require.Equal(t, billing.ReservationBilled, view().State)

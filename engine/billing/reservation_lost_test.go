@@ -98,6 +98,44 @@ func TestAStoppedPoolPaysNoMoreThanItHolds(t *testing.T) {
 	}
 }
 
+// TestAStoppedPoolWithoutALimitPaysWhatItHolds: what it held beyond its balance, too.
+func TestAStoppedPoolWithoutALimitPaysWhatItHolds(t *testing.T) {
+	s := newHeldSandbox(t)
+	id := enginetest.ID("soft")
+	require.Equal(t, engine.OutcomeDone, s.Do(billing.KindCreatePool, &billing.CreatePool{
+		Env: 1, ID: id, Customer: "ada", Name: "studio",
+	}).Outcome)
+	s.view(s.reserve("r", "videos", 300)) // 150 credits of 100
+	require.Equal(t, engine.OutcomeDone,
+		s.Do(billing.KindFreezePool, &billing.FreezePool{Env: 1, ID: id}).Outcome)
+	s.Stamp++
+	require.Equal(t, "20", s.overrun(s.settle("r", 320)))
+	p, _ := s.m.Pool(enginetest.Sandbox, id)
+	require.Equal(t, "-50", p.Balance.String())
+	require.Equal(t, "0", s.balance())
+}
+
+// TestAnArchivedPoolKeepsItsCredits: also where a reservation takes the last of a grant.
+func TestAnArchivedPoolKeepsItsCredits(t *testing.T) {
+	s := newHeldSandbox(t)
+	for i := range int64(2) {
+		require.Equal(t, engine.OutcomeDone, s.Do(billing.KindGrantCredits, &billing.GrantCredits{
+			Env: 1, ID: enginetest.ID(fmt.Sprint("g", i)), Pool: s.pool(), Amount: decimal.FromInt(10),
+			ExpiresAt: s.Stamp + 1000*(i+1),
+		}).Outcome)
+	}
+	s.view(s.reserve("r", "videos", 40))
+	require.Equal(t, engine.OutcomeDone, s.stops()["archived"]().Outcome)
+	part := func(c *billing.SettleReservation) { c.Partial = true }
+	require.Equal(t, "0", s.overrun(s.settle("r", 20, part)))
+	require.Equal(t, "110", s.balance())
+	s.Stamp += 5000
+	s.DoPayload(engine.KindTick, nil)
+	require.Equal(t, "110", s.balance())
+	require.Equal(t, "0", s.overrun(s.settle("r", 40)))
+	require.Equal(t, "100", s.balance())
+}
+
 // TestAStoppedPoolPaysNoLaterHold: what a reservation holds since it was extended, of another pool,
 // the stopped one does not pay, whatever it was granted since.
 func TestAStoppedPoolPaysNoLaterHold(t *testing.T) {
