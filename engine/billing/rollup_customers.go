@@ -2,12 +2,16 @@ package billing
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"math"
 	"slices"
+	"unsafe"
 
 	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/billing/internal/book"
 	"tollgate/engine/billing/internal/sums"
 	"tollgate/engine/decimal"
 	"tollgate/engine/journal"
@@ -35,10 +39,8 @@ func (m *journalReader) UsageByCustomer(
 	src rollup.Source, q *UsageQuery, maximum int,
 ) (list []CustomerUsage, others int, err error) {
 	s := m.state.Load()
-	sums, err := m.customerSums(src, &rollup.Query{
-		Part: journal.PartUsage, Item: q.Feature, HasItem: q.HasFeature,
-		From: rollup.HourOf(q.From), To: rollup.HourOf(q.To),
-	}, s, q.Env, false)
+	asked := usageOfAll(q)
+	sums, err := m.customerSums(src, &asked, s, q.Env, func(uint32) uint32 { return 0 })
 	if err != nil {
 		return nil, 0, err
 	}
@@ -58,6 +60,15 @@ func (m *journalReader) UsageByCustomer(
 	return list, others, nil
 }
 
+// usageOfAll asks for the usage of all customers in a widened query's range.
+func usageOfAll(q *UsageQuery) rollup.Query {
+	return rollup.Query{
+		Part: journal.PartUsage, Item: q.Feature, HasItem: q.HasFeature,
+		From: rollup.HourOf(q.From), To: rollup.HourOf(q.To),
+		Owner: 1, Through: rollup.Environment(0) - 1,
+	}
+}
+
 // PriceQuery asks which customers' usage in a range adds most to their bills.
 type PriceQuery struct {
 	UsageQuery
@@ -69,10 +80,17 @@ type PriceQuery struct {
 // charged at the highest price of its feature.
 const maxPriced = 10_000
 
+// maxRanked bounds the memory of what customers have used of features, in bytes: some ten million
+// customers and features where these lie close together.
+const maxRanked = 256 << 20
+
+// ErrRankingTooLarge means that more customers used more features than one ranking adds up.
+var ErrRankingTooLarge = errors.New("billing: a ranking has too many customers and features")
+
 // UsageByPrice ranks the customers of an environment by what their usage in a widened query's range
 // adds to bills in a currency: by the plan that each has now, after what they used before in the
 // billing period, without credits. Usage of an earlier period is priced as if the range began one.
-// It returns so many at most, and how many others there are.
+// It returns so many at most, and how many others there are. The error may be ErrRankingTooLarge.
 func (m *journalReader) UsageByPrice(
 	src rollup.Source, q *PriceQuery,
 ) (list []CustomerUsage, others int, err error) {
@@ -81,19 +99,24 @@ func (m *journalReader) UsageByPrice(
 	if e == nil {
 		return []CustomerUsage{}, 0, nil
 	}
-	asked := rollup.Query{
-		Part: journal.PartUsage, Item: q.Feature, HasItem: q.HasFeature,
-		From: rollup.HourOf(q.From), To: rollup.HourOf(q.To),
-	}
 	p := pricer{state: s, env: e, now: e.Now(s.Log.Stamp()), currency: q.Currency}
-	if p.used, err = m.customerSums(src, &asked, s, q.Env, true); err != nil {
+	dearest := p.dearest()
+	asked := usageOfAll(&q.UsageQuery)
+	used, err := m.customerSums(src, &asked, s, q.Env, func(feature uint32) uint32 {
+		if dearest[feature].IsZero() {
+			return 0 // it only counts
+		}
+		return feature
+	})
+	if err != nil {
 		return nil, 0, err
 	}
+	likely, unpriced := p.likely(used, dearest)
+	p.take(used, likely)
 	asked.From, asked.To = asked.To, math.MaxInt32
-	if p.later, err = m.customerSums(src, &asked, s, q.Env, true); err != nil {
-		return nil, 0, err
+	if err = src.Sum(asked, p.addLater); err != nil {
+		return nil, 0, fmt.Errorf("billing: add up the journal: %w", err)
 	}
-	likely, unpriced := p.likely()
 	ranked := foremost[CustomerUsage]{most: q.Max, order: func(a, b CustomerUsage) int {
 		return cmp.Or(b.Price.Cmp(a.Price), cmp.Compare(a.Customer, b.Customer))
 	}}
@@ -112,13 +135,22 @@ type pricer struct {
 	env      *accounts.Environment
 	now      int64
 	currency string
-	// used is the usage of the range by feature, later what followed it.
-	used, later map[uint32]cellRows
+	// used is what the likely customers have used in the range.
+	used map[uint32][]pricedUsage
+}
+
+// pricedUsage is what a customer has used of a feature in a range, and after it; 0: of all features
+// that have no price.
+type pricedUsage struct {
+	feature     uint32
+	used, later rollup.Cell
 }
 
 // likely returns the customers that may be the first, and how many others used something that has
 // a price.
-func (p *pricer) likely() (list []uint32, others int) {
+func (p *pricer) likely(
+	used map[uint32]cellRows, dearest map[uint32]decimal.Decimal,
+) (list []uint32, others int) {
 	type candidate struct {
 		row    uint32
 		weight decimal.Decimal
@@ -126,22 +158,30 @@ func (p *pricer) likely() (list []uint32, others int) {
 	kept := foremost[candidate]{most: maxPriced, order: func(a, b candidate) int {
 		return cmp.Or(b.weight.Cmp(a.weight), cmp.Compare(a.row, b.row))
 	}}
-	dearest := p.dearest()
-	features := slices.DeleteFunc(slices.Sorted(maps.Keys(p.used)), func(feature uint32) bool {
+	features := slices.DeleteFunc(slices.Sorted(maps.Keys(used)), func(feature uint32) bool {
 		return dearest[feature].IsZero()
 	})
-	for page := range p.Customers.Len()/rowsOfPage + 1 {
-		var weights [rowsOfPage]decimal.Decimal
+	var here []uint32 // those that customers of a group have used
+	for group := range p.Customers.Len()/rowsOfGroup + 1 {
+		here = here[:0]
 		for _, feature := range features {
-			if pages := p.used[feature]; int(page) < len(pages) && pages[page] != nil {
-				for i := range weights {
-					weights[i] = sums.Of(weights[i], weight(pages[page][i].Units, dearest[feature]))
-				}
+			if used[feature].group(group) != nil {
+				here = append(here, feature)
 			}
 		}
-		for i, w := range weights {
-			if w.Sign() > 0 {
-				kept.add(candidate{page*rowsOfPage + uint32(i), w})
+		for page := range uint32(pagesOfGroup) {
+			var weights [rowsOfPage]decimal.Decimal
+			for _, feature := range here {
+				if cells := used[feature][group][page]; cells != nil {
+					for i := range weights {
+						weights[i] = sums.Of(weights[i], weight(cells[i].Units, dearest[feature]))
+					}
+				}
+			}
+			for i, w := range weights {
+				if w.Sign() > 0 {
+					kept.add(candidate{group*rowsOfGroup + page*rowsOfPage + uint32(i), w})
+				}
 			}
 		}
 	}
@@ -149,6 +189,33 @@ func (p *pricer) likely() (list []uint32, others int) {
 		list = append(list, c.row)
 	}
 	return list, kept.added - len(list)
+}
+
+// take keeps what the likely customers have used.
+func (p *pricer) take(used map[uint32]cellRows, likely []uint32) {
+	p.used = make(map[uint32][]pricedUsage, len(likely))
+	for _, row := range likely {
+		p.used[row] = nil
+	}
+	for _, feature := range slices.Sorted(maps.Keys(used)) {
+		for c := range used[feature].all() {
+			row := uint32(c.Owner)
+			if of, is := p.used[row]; is {
+				p.used[row] = append(of, pricedUsage{feature: feature, used: *c})
+			}
+		}
+	}
+}
+
+// addLater adds what one of them has used after the range.
+func (p *pricer) addLater(c rollup.Cell) error {
+	of := p.used[uint32(c.Owner)]
+	for i := range of {
+		if of[i].feature == c.Item {
+			of[i].later.Add(c.Events, c.Units)
+		}
+	}
+	return nil
 }
 
 // least is the smallest price: that of what costs fees alone.
@@ -201,12 +268,12 @@ func (p *pricer) price(row uint32) (u CustomerUsage) {
 	u.Customer, u.Currency, u.HasPrice = string(p.ExternalID(customer)), p.currency, true
 	c := p.env.Catalog.Load()
 	var all rollup.Cell
-	for feature, cells := range p.used { // any order: sums do not depend on it
-		used := cells.read(row)
-		if used.Empty() {
+	for i := range p.used[row] {
+		of := &p.used[row][i]
+		feature, used := of.feature, &of.used
+		if all.Add(used.Events, used.Units); feature == 0 {
 			continue
 		}
-		all.Add(used.Events, used.Units)
 		var d Decision
 		d.CustomerRow, d.FeatureNumber, d.EnvironmentTime = row, feature, p.now
 		place, stale := p.decide(c, customer, &d, p.now)
@@ -219,7 +286,7 @@ func (p *pricer) price(row uint32) (u CustomerUsage) {
 		if !place.Found() || !place.Feature.Priced || string(place.Feature.Currency[:]) != p.currency {
 			continue
 		}
-		through := sums.Remaining(now, bounded(p.later[feature].read(row).Units))
+		through := sums.Remaining(now, bounded(of.later.Units))
 		before := sums.Remaining(through, bounded(used.Units))
 		through, fits := before.Add(bounded(used.Units))
 		cost, err := price.Cost(&place.Feature.Model, before, through)
@@ -258,7 +325,8 @@ func (m *journalReader) DeniedByCustomer(
 	sums, err := m.customerSums(src, &rollup.Query{
 		Part: journal.PartAudit, Item: uint32(q.Reason), HasItem: q.Reason != 0,
 		From: rollup.HourOf(q.From), To: rollup.HourOf(q.To),
-	}, s, q.Env, true)
+		Owner: 1, Through: rollup.Environment(0) - 1,
+	}, s, q.Env, func(reason uint32) uint32 { return reason })
 	if err != nil {
 		return nil, 0, err
 	}
@@ -275,66 +343,117 @@ func (m *journalReader) DeniedByCustomer(
 	return list, others, nil
 }
 
-// cellRows has a cell for each row of a table, in pages that are made when one is needed: a map of
-// a million customers takes ten times as long. Pages are short, for an environment's customers may
-// lie far apart.
-type cellRows []*[rowsOfPage]rollup.Cell
+// cellRows has a cell for each row of a table, in pages that are made when one is needed, and these
+// in groups: a map of a million customers takes ten times as long. Pages are short, for an
+// environment's customers may lie far apart.
+type cellRows []*cellGroup
 
-const rowsOfPage = 16
+type cellGroup [pagesOfGroup]*[rowsOfPage]rollup.Cell
 
-// at is the cell of a row, of at most the length that the rows were made for.
-func (r cellRows) at(row uint32) *rollup.Cell {
-	page := &r[row/rowsOfPage]
+const (
+	rowsOfPage   = 16
+	pagesOfGroup = 256
+	rowsOfGroup  = rowsOfPage * pagesOfGroup
+)
+
+// group is a group of rows; nil where none of them has a cell.
+func (r cellRows) group(n uint32) *cellGroup {
+	if int(n) < len(r) {
+		return r[n]
+	}
+	return nil
+}
+
+// at is the cell of a row, and how many bytes were made for it.
+func (r *cellRows) at(row uint32) (c *rollup.Cell, bytes int) {
+	for int(row/rowsOfGroup) >= len(*r) {
+		*r = append(*r, nil)
+		bytes += int(unsafe.Sizeof((*r)[0]))
+	}
+	group := &(*r)[row/rowsOfGroup]
+	if *group == nil {
+		*group = new(cellGroup)
+		bytes += int(unsafe.Sizeof(**group))
+	}
+	page := &(*group)[row%rowsOfGroup/rowsOfPage]
 	if *page == nil {
 		*page = new([rowsOfPage]rollup.Cell)
+		bytes += int(unsafe.Sizeof(**page))
 	}
-	return &(*page)[row%rowsOfPage]
+	return &(*page)[row%rowsOfPage], bytes
 }
 
-// read is the cell of a row; an empty one where it has none.
-func (r cellRows) read(row uint32) (c rollup.Cell) {
-	if page := int(row / rowsOfPage); page < len(r) && r[page] != nil {
-		return r[page][row%rowsOfPage]
+// all are the cells that are not empty.
+func (r cellRows) all() iter.Seq[*rollup.Cell] {
+	return func(yield func(*rollup.Cell) bool) {
+		for _, group := range r {
+			if group == nil {
+				continue
+			}
+			for _, page := range group {
+				if page == nil {
+					continue
+				}
+				for i := range page {
+					if c := &page[i]; !c.Empty() && !yield(c) {
+						return
+					}
+				}
+			}
+		}
 	}
-	return c
 }
 
-// customerSums adds up what a query, whose owners it sets, finds of an environment's customers: all
-// items together, or, apart, by item.
+// customerSums adds up what a query of all owners finds of an environment's customers, by what an
+// item counts as. The error may be ErrRankingTooLarge.
 func (m *journalReader) customerSums(
-	src rollup.Source, q *rollup.Query, s *state, env uint32, apart bool,
+	src rollup.Source, q *rollup.Query, s *state, env uint32, as func(item uint32) uint32,
 ) (map[uint32]cellRows, error) {
-	q.Owner, q.Through = 1, rollup.Environment(0)-1
-	sums, rows := map[uint32]cellRows{}, s.Customers.Len()
-	var last struct { // most cells follow one of the same customer and item
+	sum := summing{
+		customers: &s.Customers, env: env, as: as, left: maxRanked, sums: map[uint32]cellRows{},
+	}
+	if err := src.Sum(*q, sum.add); err != nil {
+		return nil, fmt.Errorf("billing: add up the journal: %w", err)
+	}
+	return sum.sums, nil
+}
+
+// summing adds up cells of an environment's customers, in so many bytes.
+type summing struct {
+	customers *book.Customers
+	env       uint32
+	as        func(item uint32) uint32
+	left      int
+	sums      map[uint32]cellRows
+	last      struct { // most cells follow one of the same customer and item
 		owner uint64
 		item  uint32
 		cell  *rollup.Cell // nil: of another environment
 	}
-	err := src.Sum(*q, func(c rollup.Cell) error {
-		item := c.Item
-		if !apart {
-			item = 0
-		}
-		if c.Owner != last.owner || item != last.item {
-			last.owner, last.item, last.cell = c.Owner, item, nil
-			if row := uint32(c.Owner); row <= rows && s.Customers.Read(row).Env == env {
-				if sums[item] == nil {
-					sums[item] = make(cellRows, rows/rowsOfPage+1)
-				}
-				last.cell = sums[item].at(row)
-				last.cell.Key = rollup.Key{Owner: c.Owner, Item: item}
+}
+
+func (s *summing) add(c rollup.Cell) error {
+	if c.Owner != s.last.owner || c.Item != s.last.item {
+		s.last.owner, s.last.item, s.last.cell = c.Owner, c.Item, nil
+		row := uint32(c.Owner)
+		if row <= s.customers.Len() && s.customers.Read(row).Env == s.env {
+			item := s.as(c.Item)
+			of := s.sums[item]
+			cell, bytes := of.at(row)
+			if bytes > 0 {
+				s.sums[item] = of
 			}
+			if s.left -= bytes; s.left < 0 {
+				return ErrRankingTooLarge
+			}
+			cell.Key = rollup.Key{Owner: c.Owner, Item: item}
+			s.last.cell = cell
 		}
-		if last.cell != nil {
-			last.cell.Add(c.Events, c.Units)
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("billing: add up the journal: %w", err)
 	}
-	return sums, nil
+	if s.last.cell != nil {
+		s.last.cell.Add(c.Events, c.Units)
+	}
+	return nil
 }
 
 // rank returns the first cells in an order, so many at most, and how many others there are that are
@@ -344,15 +463,8 @@ func rank(
 ) (first []*rollup.Cell, others int) {
 	kept := foremost[*rollup.Cell]{most: maximum, order: order}
 	for _, item := range slices.Sorted(maps.Keys(sums)) {
-		for _, page := range sums[item] {
-			if page == nil {
-				continue
-			}
-			for i := range page {
-				if c := &page[i]; !c.Empty() {
-					kept.add(c)
-				}
-			}
+		for c := range sums[item].all() {
+			kept.add(c)
 		}
 	}
 	first = kept.sorted()

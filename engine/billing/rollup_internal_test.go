@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"tollgate/engine/billing/internal/book"
+	"tollgate/engine/page"
 	"tollgate/engine/rollup"
 )
 
@@ -19,16 +21,16 @@ func TestTheFirstOfARankingAreThoseOfAll(t *testing.T) {
 		sums := map[uint32]cellRows{}
 		var all []*rollup.Cell
 		for item := range uint32(3) {
-			rows := make(cellRows, 3)
-			sums[item] = rows
-			for row, events := range rapid.MapOf(rapid.Uint32Range(1, 3*rowsOfPage-1),
+			var rows cellRows
+			for row, events := range rapid.MapOf(rapid.Uint32Range(1, 3*rowsOfGroup-1),
 				rapid.Int64Range(0, 9)).Draw(t, "rows") {
-				c := rows.at(row)
+				c, _ := rows.at(row)
 				*c = rollup.Cell{Key: rollup.Key{Owner: uint64(row), Item: item}, Events: events}
 				if events != 0 {
 					all = append(all, c)
 				}
 			}
+			sums[item] = rows
 		}
 		slices.SortFunc(all, order)
 		most := rapid.IntRange(1, 20).Draw(t, "most")
@@ -36,4 +38,41 @@ func TestTheFirstOfARankingAreThoseOfAll(t *testing.T) {
 		require.Equal(t, all[:min(most, len(all))], first[:len(first):len(first)])
 		require.Equal(t, len(all)-len(first), others)
 	})
+}
+
+// TestARankingIsBounded: whatever customers used, it takes no more memory than it may. A feature of
+// one customer takes little of it, wherever its row is.
+func TestARankingIsBounded(t *testing.T) {
+	customers := book.OpenCustomers(page.NewStore())
+	for range 100_000 {
+		_, r := customers.Append()
+		r.Env = 1
+	}
+	sum := summing{
+		customers: &customers, env: 1, left: 8 << 20, sums: map[uint32]cellRows{},
+		as: func(item uint32) uint32 { return item },
+	}
+	add := func(customer uint64, feature uint32) error {
+		return sum.add(rollup.Cell{Key: rollup.Key{Owner: customer, Item: feature}, Events: 1})
+	}
+	for feature := range uint32(2000) {
+		require.NoError(t, add(99_999, feature))
+		require.NoError(t, add(99_999, feature))
+	}
+	require.NoError(t, add(100_001, 1), "none of its customers")
+	for _, cells := range sum.sums {
+		n := 0
+		for c := range cells.all() {
+			require.Equal(t, rollup.Cell{
+				Key: rollup.Key{Owner: 99_999, Item: c.Item}, Events: 2,
+			}, *c)
+			n++
+		}
+		require.Equal(t, 1, n)
+	}
+	var err error
+	for row := uint64(1); row <= 100_000 && err == nil; row++ {
+		err = add(row, 1)
+	}
+	require.ErrorIs(t, err, ErrRankingTooLarge)
 }

@@ -90,6 +90,8 @@ func UsageFault(err error) *server.Fault {
 	case errors.Is(err, billing.ErrUsageTooLarge):
 		return refused("feature", "The answer would have more than "+grouped(billing.MaxUsagePoints)+
 			" points. Name a feature or shorten the range")
+	case errors.Is(err, billing.ErrRankingTooLarge):
+		return refused("feature", "Too many customers and features, or reasons, to rank. Name one")
 	}
 	return nil
 }
