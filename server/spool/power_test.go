@@ -70,3 +70,37 @@ func TestAPowerCutLoses100Milliseconds(t *testing.T) {
 		require.NoError(t, f.Close())
 	})
 }
+
+// TestASyncThatFailsIsTriedLess: and it is reported once a minute.
+func TestASyncThatFailsIsTriedLess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := &forgetful{kept: filepath.Join(t.TempDir(), "kept")}
+		f := &fixture{t: t, dir: filepath.Join(t.TempDir(), "spool"), said: new(bytes.Buffer)}
+		f.opts = Options{
+			Limit: 1000, Segment: 64, Log: slog.New(slog.NewTextHandler(f.said, nil)), sync: disk.sync,
+		}
+		f.reopen()
+		f.append("one")
+		const many = 1000
+		tries := func(long time.Duration) int {
+			disk.fails = many
+			time.Sleep(long)
+			synctest.Wait()
+			return many - disk.fails
+		}
+		f.append("two")
+		require.Equal(t, 7, tries(64*syncEvery), "after 1, 2, 4, 8, … times syncEvery")
+		require.Equal(t, 12, tries(12*syncAgain))
+		require.Equal(t, 2, bytes.Count(f.said.Bytes(), []byte("cannot be synced")))
+		disk.fails = 0
+		time.Sleep(syncAgain)
+		synctest.Wait()
+		require.Equal(t, []string{"one", "two"}, disk.left(f))
+
+		f.append("three", "four")
+		require.Equal(t, 2, tries(3*syncEvery), "it begins anew")
+		require.Equal(t, 3, bytes.Count(f.said.Bytes(), []byte("cannot be synced")))
+		disk.fails = 0
+		require.NoError(t, f.Close())
+	})
+}

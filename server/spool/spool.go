@@ -23,6 +23,10 @@ import (
 const (
 	// syncEvery is how long appended blocks may be in the page cache alone.
 	syncEvery = 100 * time.Millisecond
+	// syncAgain is the longest wait for the next try after a sync that failed: each has the whole
+	// spool written anew. reportEvery is how often such tries are reported.
+	syncAgain   = 5 * time.Second
+	reportEvery = time.Minute
 	// segmentBytes is the size of a file: dropping blocks writes one of them again.
 	segmentBytes = 1 << 20
 	// frameBytes precede a block in its record: CRC-32C of index and block (4), index (8).
@@ -71,6 +75,9 @@ type Spool struct {
 	closed  bool
 	synced  time.Time
 	later   *time.Timer // syncs what was appended since; nil where all is durable
+	// again is how long the last try waited, and reported when one was reported, since syncs fail.
+	again    time.Duration
+	reported time.Time
 	// opens counts how often the files were opened; headed is that count at the last Head.
 	opens, headed uint64
 
@@ -181,7 +188,8 @@ func (s *Spool) Append(block []byte) error {
 	})
 }
 
-// syncLater makes durable what was appended shortly after another block. It tries until it can.
+// syncLater makes durable what was appended shortly after another block. It tries until it can, less
+// and less often.
 func (s *Spool) syncLater() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,8 +197,12 @@ func (s *Spool) syncLater() {
 		return
 	}
 	if err := s.do(s.sync); err != nil {
-		s.opts.Log.Error("the audit spool cannot be synced", "error", err)
-		s.later = time.AfterFunc(syncEvery, s.syncLater)
+		if now := time.Now(); now.Sub(s.reported) >= reportEvery {
+			s.reported = now
+			s.opts.Log.Error("the audit spool cannot be synced", "error", err)
+		}
+		s.again = min(max(2*s.again, syncEvery), syncAgain)
+		s.later = time.AfterFunc(s.again, s.syncLater)
 	}
 }
 
@@ -199,6 +211,7 @@ func (s *Spool) sync() error {
 	err := s.opts.sync(s.log, s.dir)
 	if err == nil {
 		s.stopLater()
+		s.again, s.reported = 0, time.Time{}
 	}
 	s.rewrite = s.rewrite || err != nil
 	return err
