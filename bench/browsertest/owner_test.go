@@ -244,7 +244,7 @@ func (b *browser) decline(a *agent) {
 	next := a.askFor("walk-purchase-2", "10")
 	b.open(next.ApprovalURL)
 	b.press("#deny")
-	b.reads("h1", "You denied it")
+	b.reads("h1", "You denied the purchase")
 	b.answer("approval-denied")
 	require.Equal(b.t, 1000, a.spent())
 	b.follow("To the console")

@@ -34,6 +34,11 @@ func (a *Alerts) askAgain(x *server.Exchange, flow [16]byte) *server.Fault {
 	return a.answerAlerts(x, flow, nil, "")
 }
 
+// FaultAsked is what a form gets that another one came before: the same, sent twice, or a newer
+// one. Whether the mail of that one went out was answered there.
+var FaultAsked = server.NewFault(409, "link_asked", "A link was asked for before").With(
+	"No other one was sent.")
+
 // askAddress mails the link that asks for a flow's e-mail address. It is sent once: who gets none
 // asks again, at most state.MaxAddressAsks times a day. replaces is that of state.AskAddress.
 func (a *Alerts) askAddress(x *server.Exchange, flow [16]byte, replaces int64) *server.Fault {
@@ -53,7 +58,7 @@ func (a *Alerts) askAddress(x *server.Exchange, flow [16]byte, replaces int64) *
 		return fault
 	}
 	if _, kept := a.machine.AddressByLink(flow, sha256.Sum256([]byte(token)), a.now()); !kept {
-		return nil // another one was sent meanwhile: by the same form, as a rule
+		return FaultAsked
 	}
 	f, v, _, _ := a.machine.Alerts(workspace, flow)
 	account, _ := a.machine.Account(workspace, a.now())

@@ -101,9 +101,9 @@ func TestAnApprovalLink(t *testing.T) {
 	require.Equal(t, "ada@example.com", acts[0].Email)
 	s.again()
 	body := s.sees(string(a.header.Peek("Location")))
-	require.Contains(t, body, "You approved it")
+	require.Contains(t, body, "You approved the purchase")
 	require.Contains(t, body, origin+"/pay/workspace/", "the payment page")
-	require.Contains(t, s.sees(link), "It is approved")
+	require.Contains(t, s.sees(link), "The purchase is approved")
 
 	s.does(state.KindNotePayment, &state.NotePayment{
 		ID: enginetest.ID("first"), Result: state.PaymentPaid, Payment: "pi", Card: "card",

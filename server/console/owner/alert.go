@@ -132,10 +132,16 @@ func setAlerts(v *visit, id [16]byte, data *alertsPage) {
 	fault := v.ask("changeAlerts", map[string]any{
 		"on": v.fields.Get("on") != "", "email": email, "webhookUrl": webhook,
 	}, &made, flow)
-	if fault == nil && data.AlertsView.Email != email {
-		if _, now, _, _ := v.config.Machine.Alerts(v.who.Workspace, id); now.Unconfirmed {
-			fault = notAsked(v.ask("askAddress", linkShown{}, nil, flow))
+	done := "alerts"
+	if _, now, _, _ := v.config.Machine.Alerts(v.who.Workspace, id); fault == nil && now.Unconfirmed {
+		done = "alerts-asked"
+		if data.AlertsView.Email != email {
+			fault = v.ask("askAddress", linkShown{}, nil, flow)
 		}
+		if askedBefore(fault) {
+			fault = nil
+		}
+		fault = notAsked(fault)
 	}
 	if made.Secret != "" {
 		v.secret("Alerts are set, and webhooks are signed with this secret", made.Secret)
@@ -146,7 +152,7 @@ func setAlerts(v *visit, id [16]byte, data *alertsPage) {
 		showAlerts(v)
 		return
 	}
-	v.finish(fault, showAlerts, data.Path, "alerts")
+	v.finish(fault, showAlerts, data.Path, done)
 }
 
 // notAsked says of a refusal to mail the link that the alerts are set all the same.

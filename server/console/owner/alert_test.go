@@ -22,12 +22,17 @@ import (
 type postbox struct {
 	mu   sync.Mutex
 	sent []mail.Message
+	// refuses is whether no mail is taken.
+	refuses bool
 }
 
 // Send takes a mail.
 func (p *postbox) Send(_ context.Context, m *mail.Message) mail.Result {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.refuses {
+		return mail.Result{Outcome: mail.Refused, Status: 550, Reason: "the mail server answered 550"}
+	}
 	p.sent = append(p.sent, *m)
 	return mail.Result{Outcome: mail.Delivered, Status: 250}
 }

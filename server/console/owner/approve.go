@@ -165,13 +165,13 @@ func (p *Pages) decideApproval(x *server.Exchange) {
 		v.showApproval(data)
 	case v.fields.Get("action") == "deny":
 		v.site.Show(x, 200, &page.View{
-			Page: "decided", Title: "You denied it", Plain: true,
+			Page: "decided", Title: "You denied the purchase", Plain: true,
 			Lead: "Nothing was charged, and the link is no longer valid.",
 		})
 	case session.Principal.Workspace != data.Purchase.Workspace:
 		// It is approved all the same, and must not be approved again.
 		v.site.Show(x, 200, &page.View{
-			Page: "decided", Title: "You approved it", Plain: true,
+			Page: "decided", Title: "You approved the purchase", Plain: true,
 			Lead: "These pages do not show its workspace yet: choose it on the page You, and look at its " +
 				"purchases. The link shows where it is paid.",
 		})

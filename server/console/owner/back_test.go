@@ -60,7 +60,7 @@ func TestBackAfterPaying(t *testing.T) {
 	require.Equal(t, purchase+"?done=payment", string(a.header.Peek("Location")))
 	body := s.sees(purchase + "?done=payment")
 	require.Contains(t, body, "You are back from the payment page")
-	require.Contains(t, body, "It is paid, and the runs are there")
+	require.Contains(t, body, "The purchase is paid, and the runs are there")
 
 	for range 3 {
 		again := s.pays(payment)

@@ -28,8 +28,8 @@ func (p *Pages) confirmRoutes() []server.Route {
 }
 
 var faultAddress = server.NewFault(404, "not_found", "This link is no longer valid").With(
-	"It works once, for 24 hours, and for the address that is set now. Nothing was changed. The " +
-		"owner of the workspace can have another one sent.")
+	"A link works once, for 24 hours, and for the address that is set now. Nothing was changed. " +
+		"The owner of the workspace can have another one sent.")
 
 type addressPage struct {
 	state.AddressView
@@ -94,5 +94,15 @@ func askAddress(v *visit, id [16]byte, data *alertsPage) {
 		until = 0 // as if there were no link
 	}
 	fault := v.ask("askAddress", linkShown{until}, nil, api.NounFlow.Text(id))
-	v.finish(fault, showAlerts, data.Path, "asked")
+	done := "asked"
+	if askedBefore(fault) {
+		fault, done = nil, "asked-before"
+	}
+	v.finish(fault, showAlerts, data.Path, done)
+}
+
+// askedBefore reports whether another form has asked for the link: it is not known here whether its
+// mail went out.
+func askedBefore(fault *server.Fault) bool {
+	return fault != nil && fault.Code == api.FaultAsked.Code
 }

@@ -116,6 +116,36 @@ func TestALinkThatIsNotSentIsSaid(t *testing.T) {
 	require.Contains(t, a.body, "send it again")
 }
 
+// TestALinkIsNotSaidToBeOnItsWayUnlessItIs: not by the form of a page from before, or by a form
+// that is sent twice, of which the first mail has failed.
+func TestALinkIsNotSaidToBeOnItsWayUnlessItIs(t *testing.T) {
+	s, workspace := mine(t)
+	flow, page := s.watches(workspace)
+	s.post.refuses = true
+	set := []string{"on", "true", "email", "team@example.com", "webhook", "", "_once", "1"}
+	require.Equal(t, 503, s.sends(page, set...).status)
+	again := s.sends(page, set...)
+	require.Equal(t, 303, again.status)
+	body := s.sees(string(again.header.Peek("Location")))
+	require.Contains(t, body, "If the link does not arrive")
+
+	shown := strconv.FormatInt(s.alertsOf(workspace, flow).LinkUntil, 10)
+	s.Later(time.Second)
+	require.Equal(t, 503, s.sends(page+"/confirm", "until", shown, "_once", "2").status)
+	again = s.sends(page+"/confirm", "until", shown, "_once", "2")
+	require.Equal(t, 303, again.status)
+	body = s.sees(string(again.header.Peek("Location")))
+	require.NotContains(t, body, "on its way")
+	require.Contains(t, body, `class="notice hint"`)
+	require.Contains(t, body, "A link was asked for before")
+
+	s.post.refuses = false
+	shown = strconv.FormatInt(s.alertsOf(workspace, flow).LinkUntil, 10)
+	again = s.sends(page+"/confirm", "until", shown, "_once", "3")
+	require.Contains(t, s.sees(string(again.header.Peek("Location"))), "The link is on its way")
+	require.Len(t, s.post.all(), 1)
+}
+
 // TestHostileTextsWhereAnAddressIsAsked: on the page, and in the mail.
 func TestHostileTextsWhereAnAddressIsAsked(t *testing.T) {
 	for _, payload := range payloads {

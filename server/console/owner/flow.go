@@ -41,11 +41,11 @@ func (f *flowPage) Unreadiness() string {
 
 var unreadiness = map[string]string{
 	"no_agent":             "No agent is configured on this deployment.",
-	"verification_missing": "It has no verification. Change the flow, and name the call that proves that the task was done.",
+	"verification_missing": "The flow has no verification. Change the flow, and name the call that proves that the task was done.",
 	"verification_open": "Its verification proves nothing as it is: it answers without a key, or to " +
 		"a wrong one. Change the flow, or what the product answers; Run it… calls it again.",
 	"signup_not_confirmed": "You have not confirmed that an agent may sign up at this product.",
-	"test_access_missing": "It needs a test account, and none is stored for its host: see the page " +
+	"test_access_missing": "The flow needs a test account, and none is stored for its host: see the page " +
 		"Test access.",
 }
 

@@ -152,7 +152,7 @@ func TestPagesSayWhatIsThere(t *testing.T) {
 		"/flows":          {"Acme", "unknown"},
 		everyPage()[5]:    {"Verified by", "$5.00", "a run that has not ended"},
 		"/issues":         {"fix ready", "Reported as fixed"},
-		everyPage()[9]:    {"You approved it", "Pay $5.00"},
+		everyPage()[9]:    {"You approved the purchase", "Pay $5.00"},
 		"/keys":           {"read write run"},
 		"/history":        {"grant credits", "Acme"},
 		"/purchases":      {"checkout", "$5.00"},

@@ -42,23 +42,26 @@ func (p *purchasePage) Says() string {
 		return "It waits for your word. " + reasonWords(p.Reason.String())
 	case state.PurchaseCheckout:
 		if p.URL == "" {
-			return "You approved it. The payment page is being made, and is shown here in a moment."
+			return "You approved the purchase. The payment page is being created, and is shown " +
+				"here in a moment."
 		}
-		return "You approved it. It is paid on the payment provider's page, which saves the card: " +
+		return "You approved the purchase. It is paid on the payment provider's page, which saves " +
+			"the card: " +
 			"later purchases within your cap are charged to it without asking you. " +
 			"Nothing is charged yet."
 	case state.PurchaseProcessing:
 		return "The saved card is being charged. Nothing needs to be done."
 	case state.PurchaseSucceeded:
-		return "It is paid, and the runs are there."
+		return "The purchase is paid, and the runs are there."
 	case state.PurchaseFailed:
 		return "The payment provider refused it. Nothing was charged; the next start asks again."
 	case state.PurchaseCancelled:
-		return "It was cancelled before it was paid. Nothing was charged."
+		return "The purchase was cancelled before it was paid. Nothing was charged."
 	case state.PurchaseDenied:
-		return "You denied it. Nothing was charged."
+		return "You denied the purchase. Nothing was charged."
 	}
-	return "It was not approved or paid in time. Nothing was charged; the next start asks again."
+	return "The purchase was not approved or paid in time. Nothing was charged; the next start " +
+		"asks again."
 }
 
 // Final reports whether its status is final.
@@ -106,7 +109,7 @@ var keys = records[state.KeyView]{
 }
 
 var showKeys = keys.page("keys", "API keys",
-	"Agents call the workspace API with these keys. A key is shown once, when it is made.")
+	"Agents call the workspace API with these keys. A key is shown once, when it is created.")
 
 var acts = records[state.ActView]{
 	api.NounAct, (*state.Machine).Acts, func(a *state.ActView) [16]byte { return a.ID },

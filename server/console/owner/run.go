@@ -272,7 +272,7 @@ func noteWords(note string) string {
 func reasonWords(reason string) string {
 	return map[string]string{
 		"no_card":       "No card is saved yet.",
-		"over_cap":      "It would go over the monthly cap.",
+		"over_cap":      "The run would go over the monthly cap.",
 		"paused":        "Purchases are paused.",
 		"agent_session": "An agent asked, and an agent never charges a card.",
 		"card_declined": "The saved card was declined.",

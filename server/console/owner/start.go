@@ -71,7 +71,7 @@ func showStart(v *visit) {
 	data := &startPage{Flow: flow, Quote: quote{answer.Quote}, Billing: v.billing()}
 	if data.Why = unreadiness[answer.Quote.Reason]; !answer.Quote.ExecutionAvailable &&
 		data.Why == "" {
-		data.Why = "It is not ready to run."
+		data.Why = "The flow is not ready to run."
 	}
 	v.show(page.View{
 		Page: "start", Title: "Run " + flow.Name, Data: data,

@@ -118,6 +118,7 @@ func TestAnOwnerStartsARun(t *testing.T) {
 	s.does(state.KindSetPolicy, &policy)
 
 	const cap = "$0.00 of your cap of $50.00"
+	require.Contains(t, s.sees(owner.Root+"/purchases"), "Buy runs, $5.00 each", "at its button")
 	body := s.sees(page)
 	require.Contains(t, body, "$5.00: no run is left, so you buy one first")
 	require.Contains(t, body, cap)

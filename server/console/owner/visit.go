@@ -48,7 +48,7 @@ var (
 		"Nothing was changed. Load the page again in a moment.").Retry(1)
 	faultNoPage  = server.NewFault(404, "not_found", "Page not found").With("")
 	faultUnknown = server.NewFault(404, "not_found", "There is no such record in this workspace").With(
-		"It may belong to another of your workspaces: choose one on the page You.")
+		"The record may belong to another of your workspaces: choose one on the page You.")
 )
 
 // enter finds out who asks; nil when it is answered.
@@ -272,7 +272,7 @@ func (v *visit) happened() *page.Notice {
 	if !known {
 		return nil
 	}
-	notice.Tone = page.Done
+	notice.Tone = cmp.Or(notice.Tone, page.Done)
 	return &notice
 }
 

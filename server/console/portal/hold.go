@@ -73,7 +73,7 @@ func releasable(r *api.Reservation, subscriptions []api.Subscription) bool {
 
 // faultHoldOver answers about a reservation that has expired or was settled.
 var faultHoldOver = server.NewFault(409, "reservation_over", "This reservation has ended").With(
-	"It has expired, or its call has ended, and holds nothing any more. Nothing was changed.")
+	"The reservation has expired, or its call has ended, and holds nothing any more. Nothing was changed.")
 
 // ownHold finds the reservation that the path names among the customer's, which they may release;
 // another's is not found. One that they have released already is it, too.

@@ -71,7 +71,7 @@ func (u usage) Why() string {
 	switch u.Code {
 	case billing.ReasonBudgetFrozen.String(), billing.ReasonBudgetArchived.String(),
 		billing.ReasonBudgetUnknown.String():
-		return "Whoever sends your invoices has stopped this for now. Ask them to go on."
+		return "Your provider has paused this. Contact them to resume."
 	case billing.ReasonBudgetExceeded.String():
 		return "What was agreed for now is used up. Ask whoever sends your invoices for more."
 	case billing.ReasonSuspended.String():

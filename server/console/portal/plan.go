@@ -210,8 +210,8 @@ func askCancel(v *visit) {
 		v.finish(server.Reply{}, "cancelled")
 		return
 	}
-	note := "It goes on until then, and usage until then is billed. Until then you can keep it " +
-		"after all. Nothing is refunded."
+	note := "The subscription goes on until then, and usage until then is billed. Until then you " +
+		"can keep it after all. Nothing is refunded."
 	if s.ScheduledChange != nil {
 		note += " The change to " + s.ScheduledChange.ToPlan.Name + " that is scheduled is dropped."
 	}

@@ -43,7 +43,7 @@ const trusted = 15 * time.Minute
 
 // faultClosed answers every link that opens nothing, whatever the reason: it discloses no more.
 var faultClosed = server.NewFault(403, "link_invalid", "This link is no longer valid").
-	With("It has expired, or was withdrawn, or is incomplete. Nothing was changed. Open your " +
+	With("The link has expired, or was withdrawn, or is incomplete. Nothing was changed. Open your " +
 		"account where you got the link: it has a new one there. Or ask whoever sends your invoices " +
 		"for one.")
 
