@@ -277,7 +277,7 @@ func (c *customersListCommand) Run(ctx context.Context, out io.Writer) error {
 		if err == nil && cursor != "" {
 			err = Say(out, "There are more: raise --limit.")
 		}
-		if err == nil && omitted > 0 {
+		if err == nil && cursor == "" && omitted > 0 { // else what is not read yet is more
 			err = Say(out, "A sorted list has no more than %d: %d customers are left out.",
 				len(rows), omitted)
 		}

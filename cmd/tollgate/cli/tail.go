@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"io"
 	"maps"
 	"net/url"
@@ -71,6 +72,10 @@ func (c *eventsTailCommand) Run(ctx context.Context, out io.Writer) error {
 	}
 }
 
+// errOlderNode is of a node whose answer does not say where a tail goes on.
+var errOlderNode = errors.New("the node does not say how far it has listed events: its version " +
+	"is older than this command's, which cannot follow them there")
+
 // tail follows the events of all customers, which are listed by when they were recorded: those of
 // one by when they occurred, so late ones and corrections would come before what was read.
 type tail struct {
@@ -106,6 +111,9 @@ func (t *tail) next(ctx context.Context, print func(*api.Event) error) error {
 			return err
 		}
 		fresh, t.until = append(fresh, page.Events...), either(page.NewestCursor, t.until)
+		if t.until == "" && len(fresh) > 0 { // it would list the same events each time
+			return errOlderNode
+		}
 		more = page.NextCursor != ""
 		query.Set("cursor", page.NextCursor)
 	}

@@ -124,3 +124,17 @@ func TestTheTailOfACustomerMissesNothing(t *testing.T) {
 	}
 	require.Equal(t, []string{"1-0", "2-0", "4-0"}, ids)
 }
+
+// TestTheTailOfAnOlderNodeEnds: its answers do not say how far they go, so the same events would be
+// printed each second.
+func TestTheTailOfAnOlderNodeEnds(t *testing.T) {
+	client := paging(t, func(url.Values) pageOfEvents {
+		return pageOfEvents{Events: []map[string]any{{"id": "1-0"}}}
+	})
+	tail := &tail{client: client, path: "/api/v1/client/events", query: url.Values{}}
+	err := tail.next(t.Context(), func(*api.Event) error {
+		t.Error("an event was printed")
+		return nil
+	})
+	require.ErrorIs(t, err, errOlderNode)
+}
