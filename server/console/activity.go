@@ -168,7 +168,9 @@ func billed(v *visit, i *invoice) (list []activity) {
 		})
 	}
 	add(i.CreatedAt, "was issued: "+page.Money(i.Amount, i.Currency))
-	late := i.Status == pastDue || i.Status == "PAID" && i.PaidAt.After(i.DueDate)
+	// Where it is due at once, a card pays it seconds later.
+	const aDay = 24 * time.Hour
+	late := i.Status == pastDue || i.Status == "PAID" && i.PaidAt.Sub(i.DueDate) >= aDay
 	if late && !i.DueDate.IsZero() {
 		add(i.DueDate, "fell due and was not paid")
 	}

@@ -2,6 +2,9 @@ package console
 
 import (
 	"cmp"
+	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -23,6 +26,35 @@ type budgetForm struct {
 	Name, Customer string
 	Rows           []spend.Row
 	Choices        limitChoices
+	// Features, Parents and Customers are what fields offer: the first ones, as others can be typed.
+	Features, Parents, Customers []string
+}
+
+// offered is how many of what there is a field offers.
+const offered = 50
+
+// offer reads what the fields offer to choose from.
+func (f *budgetForm) offer(v *visit) {
+	if !f.Manage {
+		return
+	}
+	f.Features = v.console.config.Machine.CatalogFeatures(v.env)
+	f.Features = f.Features[:min(len(f.Features), offered)]
+	call := v.adminCall("listCustomers")
+	call.Query = url.Values{"limit": {strconv.Itoa(offered)}}
+	for _, c := range need[customerList](v, v.admin, call).Customers {
+		f.Customers = append(f.Customers, c.ExternalClientCustomerID)
+	}
+	if !f.New {
+		return
+	}
+	call = v.adminCall("listBudgets")
+	call.Query = url.Values{"limit": {strconv.Itoa(offered)}}
+	for _, b := range need[budgetList](v, v.admin, call).Budgets {
+		if b.Status != "ARCHIVED" {
+			f.Parents = append(f.Parents, b.Budget)
+		}
+	}
 }
 
 // limitChoices are what the fields of a limit choose from.
@@ -51,6 +83,7 @@ func formOf(v *visit, action string, b *api.Budget) budgetForm {
 		f.Name, f.Customer, rows = b.Name, b.CustomerReferenceID, spend.RowsOf(b)
 	}
 	f.Rows = spend.WithEmpty(rows)
+	f.offer(v)
 	return f
 }
 
@@ -152,9 +185,14 @@ func wrongBudget(v *visit, rows []spend.Row) {
 		v.wrong("name", "Enter a name")
 		return
 	}
+	features := v.console.config.Machine.CatalogFeatures(v.env)
 	for _, r := range rows {
 		if name, text := r.Wrong(); name != "" {
 			v.wrong(name, text)
+			return
+		}
+		if r.Feature != "" && !slices.Contains(features, r.Feature) {
+			v.wrong(r.Field("featureKey"), "The catalog has no feature "+strconv.Quote(r.Feature))
 			return
 		}
 	}

@@ -157,7 +157,9 @@ func TestABudgetIsMadeAndChanged(t *testing.T) {
 	b.furnish()
 	const at = "/console/accounts/demo/sandbox"
 	const list, make, team = at + "/budgets", at + "/new-budget", at + "/budgets/team"
-	safe(t, b.get(list).is(200, "No budget yet", `id="make-budget"`))
+	safe(t, b.get(list).is(200, "No budget yet", `id="make-budget"`,
+		`<datalist id="features"><option value="calls">`, `list="features"`,
+		`<datalist id="customers"><option value="anna">`, `<datalist id="parents"></datalist>`))
 	form := func(more ...string) url.Values {
 		return fields(append([]string{
 			"key", "team", "name", "Team", "customer", "anna",
@@ -182,6 +184,8 @@ func TestABudgetIsMadeAndChanged(t *testing.T) {
 	}
 	// The row without a feature is the third, and moves up.
 	b.send(make, b.fill(list, form("limits2_featureKey", ""))).is(400, `id="limits1_featureKey-wrong"`)
+	b.send(make, b.fill(list, form("limits2_featureKey", "cals"))).
+		is(400, `id="limits1_featureKey-wrong"`, "The catalog has no feature &#34;cals&#34;")
 
 	twice := func(on, path string, form url.Values, says ...string) shown {
 		t.Helper()
@@ -198,13 +202,14 @@ func TestABudgetIsMadeAndChanged(t *testing.T) {
 	safe(t, twice(list, make, form(), "Create the budget team?", "anna", "price, each month",
 		"40.00 USD; counts from 0", "units of calls, each day", "5, soft").
 		is(200, "The budget was created", "alerts at 80 %", "Europe/Berlin"))
+	b.get(list).is(200, `<datalist id="parents"><option value="team">`)
 	b.send(make, b.fill(list, form("name", "Other"))).is(400, "Another budget has this key")
 
 	// What the API alone finds is told at its field, too.
 	bad := form("limits2_timeZone", "Mars/Olympus")
 	asked := b.asked(team+"/change", b.fill(team, bad))
 	b.send(team+"/change", b.confirmed(asked, url.Values{})).is(400, `id="limits1_timeZone-wrong"`,
-		"must be a name of the time zone database")
+		"Must be a name of the time zone database")
 
 	b.submit(at+"/customers/anna", at+"/customers/anna/usage", fields("feature", "calls", "units", "3"))
 	less := form("name", "The team", "customer", "", "limits0_limit", "1.5", "limits2_limit", "")

@@ -27,15 +27,20 @@ func (s *Console) catalogRows() []row {
 	apply.limit = catalogLimit
 	return []row{
 		look(catalog, "catalog", func(v *visit) { showCatalog(v, nil) }), apply,
+		live(look(catalog+".json", "catalog as a file", downloadCatalog)),
 		look(catalog+"/{plan}", "plan", showPlan),
 	}
 }
 
 type catalogData struct {
-	Base     string
-	Manage   bool
-	Plans    []bill.Plan
+	Base   string
+	Manage bool
+	// Plans are a page of the catalog's, or the one whose price is calculated.
+	Plans []bill.Plan
+	Pager pager
+	// Document is empty where it is Large: there is a file then.
 	Document string
+	Large    bool
 	Prune    bool
 	// Changed is what applying would change, of a document that was looked at.
 	Looked  bool
@@ -56,8 +61,34 @@ type plannedFeature struct {
 	Plans []string
 }
 
-// maxFeatures is how many features the catalog's page lists.
-const maxFeatures = 200
+// A page of any catalog is small: it has so many plans, features of a plan, features, plans of a
+// feature, and bytes of the document.
+const (
+	catalogPlans     = 20
+	catalogOfPlan    = 8
+	catalogFeatures  = 50
+	catalogOfFeature = 5
+	catalogBytes     = 16 << 10
+)
+
+// Calculates reports whether it is the plan whose price is calculated.
+func (d catalogData) Calculates(plan string) bool {
+	return d.Priced != nil && d.Priced.Key == plan
+}
+
+// First are the first features of a plan, and More is how many others it has.
+func (catalogData) First(p bill.Plan) []bill.Feature {
+	return p.Features[:min(len(p.Features), catalogOfPlan)]
+}
+
+// More is how many features First leaves out.
+func (catalogData) More(p bill.Plan) int { return max(len(p.Features)-catalogOfPlan, 0) }
+
+// First are the first plans that have a feature, and More is how many others do.
+func (f plannedFeature) First() []string { return f.Plans[:min(len(f.Plans), catalogOfFeature)] }
+
+// More is how many plans First leaves out.
+func (f plannedFeature) More() int { return max(len(f.Plans)-catalogOfFeature, 0) }
 
 // planned are the features of a catalog, and the plans that have each.
 func planned(features []billing.FeatureView, plans []api.Plan) (list []plannedFeature) {
@@ -182,12 +213,26 @@ func showCatalog(v *visit, looked *catalogData) {
 	if looked != nil {
 		data = *looked
 	}
-	data.Base, data.Manage, data.Plans = v.base()+"/catalog", v.manage, bill.InWords(plans)
+	data.Base, data.Manage = v.base()+"/catalog", v.manage
 	data.Subscribers = v.console.config.Machine.Subscribers(v.env)
 	data.Priced = v.price(plans)
-	data.Features = planned(v.console.config.Machine.Features(v.env), plans)
-	if more := len(data.Features) - maxFeatures; more > 0 {
-		data.Features, data.MoreFeatures = data.Features[:maxFeatures], more
+	if data.Priced != nil {
+		data.Plans = bill.InWords(slices.DeleteFunc(plans, func(p api.Plan) bool {
+			return p.Key != data.Priced.Key
+		}))
+	} else {
+		from, _ := strconv.Atoi(v.query("cursor"))
+		from = min(max(from, 0), len(plans))
+		next := ""
+		if to := from + catalogPlans; to < len(plans) {
+			next = strconv.Itoa(to)
+		}
+		data.Plans = bill.InWords(plans[from:min(from+catalogPlans, len(plans))])
+		data.Pager = v.pages(data.Base, next, nil)
+		data.Features = planned(v.console.config.Machine.Features(v.env), plans)
+	}
+	if more := len(data.Features) - catalogFeatures; more > 0 {
+		data.Features, data.MoreFeatures = data.Features[:catalogFeatures], more
 	}
 	data.Empty = bytes.Equal(document, []byte(`{"features":[],"plans":[]}`))
 	if data.Document == "" {
@@ -199,8 +244,27 @@ func showCatalog(v *visit, looked *catalogData) {
 			}
 			data.Document = string(document)
 		}
+		if data.Large = len(data.Document) > catalogBytes; data.Large {
+			data.Document = ""
+		}
 	}
 	v.show(v.environmentPage("catalog", "Catalog", "Catalog", "", data))
+}
+
+// downloadCatalog is the catalog's document as a file.
+func downloadCatalog(v *visit) {
+	document := need[jsontext.Value](v, v.admin, v.adminCall("showCatalog"))
+	if v.fails() {
+		return
+	}
+	if err := document.Indent(jsontext.WithIndent("  ")); err != nil {
+		v.x.Refuse(server.FaultInternal)
+		return
+	}
+	v.x.Ctx.Response.Header.Set("Content-Disposition",
+		`attachment; filename="`+v.account+`-`+v.environment+`-catalog.json"`)
+	v.console.site.Guard(v.x)
+	v.x.Bare(200, "application/json", document)
 }
 
 // applyCatalog previews or applies a document.

@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -51,7 +52,7 @@ func TestThePriceCalculator(t *testing.T) {
 	const at = "/console/accounts/demo/sandbox/catalog"
 	b.get(at).is(200, "1 subscriber of Team", "Calculate a price")
 	p := b.get(at+"?plan=team&units.calls=1,250").is(200, "What Team costs with this usage", "1,250",
-		"625.00 USD", "645.00 USD", `value="1250"`, "details open")
+		"625.00 USD", "645.00 USD", `value="1250"`, `id="calculate"`)
 	safe(t, p)
 	b.submit(at, at, fields("document", strings.NewReplacer("key: team", "key: firm", "maxUsage: 10",
 		"maxUsage: 10, limitMode: hard").Replace(catalog), "action", "apply"))
@@ -61,4 +62,41 @@ func TestThePriceCalculator(t *testing.T) {
 	b.get(at+"?plan=team&units.calls=many").is(400, "Enter a number of units", `aria-invalid="true"`)
 	b.get(at + "?plan=team&units.calls=-1").is(400)
 	require.NotContains(t, b.get(at+"?plan=none").is(200).body, "costs with this usage")
+}
+
+// TestAPageOfALargeCatalogIsSmall: of 15 plans of 15 features, and of 50 of 60. What is left out is
+// in the document, which is a file then, and can be applied as it is.
+func TestAPageOfALargeCatalogIsSmall(t *testing.T) {
+	n := start(t)
+	b := n.signedIn()
+	b.submit("/console", "/console/accounts", fields("name", "demo"))
+	const at = "/console/accounts/demo/sandbox/catalog"
+	for _, size := range [][2]int{{15, 15}, {50, 60}} {
+		document, of := "features:\n", ""
+		for i := range size[1] {
+			key := fmt.Sprintf("feature-of-some-kind-%02d", i)
+			document += "  - {key: " + key + ", name: Feature of some kind}\n"
+			of += "      - {key: " + key + ", pricingType: usage_based, " +
+				"pricing: {pricePerUnit: 0.01, includedUnits: 1000, maxUsage: 100000}}\n"
+		}
+		document += "plans:\n"
+		for i := range size[0] {
+			document += fmt.Sprintf("  - key: plan-for-somebody-%02d\n    name: Plan for somebody\n"+
+				"    priceAmount: 20\n    currency: USD\n    intervalMonths: 1\n    features:\n", i) + of
+		}
+		b.send(at, b.fill(at, fields("document", document, "action", "apply"))).is(303)
+		p := b.get(at).is(200, "more, in the document", "download it")
+		b.small(p)
+		safe(t, p)
+		b.small(b.get(at+"?plan=plan-for-somebody-07").is(200, `id="calculate"`, "All plans"))
+		file := b.get(at + ".json").is(200)
+		require.Contains(t, file.header.Get("Content-Disposition"), "demo-sandbox-catalog.json")
+		if size[0] < 50 { // of more, a form has no room
+			b.send(at, b.fill(at, fields("document", file.body, "action", "look"))).
+				is(200, "Nothing: the catalog is up to date")
+		}
+	}
+	next := b.get(at).is(200)
+	require.Contains(t, next.body, "?cursor=20")
+	b.small(b.get(at+"?cursor=40").is(200, "plan-for-somebody-49"))
 }

@@ -393,7 +393,10 @@ func TestBillingWalk(t *testing.T) {
 	invoice = at + strings.TrimSuffix(invoice, `">Invoice 1`)
 	b.submit(invoice, invoice+"/paid", url.Values{}).
 		is(200, "The invoice was marked as paid", "paid")
-	b.get(invoice+"/explain").is(200, "it is the same, to the last unit")
+	const counted = `<th scope="col" class="n">Events</th>`
+	require.NotContains(t, b.get(invoice).body, counted, "nothing has counted them")
+	b.get(invoice+"/explain").is(200, "it is the same, to the last unit", counted,
+		"Verified: the invoice is what its events make of it", `href="#explanation"`)
 
 	b.submit(at+"/clock", at+"/clock", fields("to", n.now().AddDate(0, 1, 3).Format(time.RFC3339))).
 		is(200, "The clock was advanced", "All due renewals have run")

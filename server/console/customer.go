@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"maps"
 	"net/url"
 	"slices"
@@ -151,7 +152,11 @@ func (c listedCustomer) Late() (list []api.StandingAmount) {
 
 // DaysLate is for how many days something has been past due, in words.
 func (d customersData) DaysLate(a api.StandingAmount) string {
-	return count(int(d.now.Sub(a.PastDueSince)/(24*time.Hour)), "day")
+	days := int(d.now.Sub(a.PastDueSince) / (24 * time.Hour))
+	if days == 0 {
+		return "less than a day"
+	}
+	return count(days, "day")
 }
 
 // count is a number of things, in words.
@@ -267,15 +272,20 @@ func customerOrders(v *visit, keep url.Values) (orders []page.Link) {
 	if len(currencies) == 0 {
 		return nil
 	}
+	here := cmp.Or(keep.Get("currency"), currencies[0])
+	offered := slices.Clone(currencies[:min(len(currencies), sortedCurrencies)])
+	if slices.Contains(currencies, here) && !slices.Contains(offered, here) {
+		offered = append(offered, here)
+	}
 	add := func(text, sort, currency string) {
 		query := withParam(withParam(keep, "sort", sort), "currency", currency)
 		orders = append(orders, page.Link{
 			Text: text, URL: v.customersURL() + "?" + query.Encode(),
-			Here: keep.Get("sort") == sort && (sort == "" || keep.Get("currency") == currency),
+			Here: keep.Get("sort") == sort && (sort == "" || here == currency),
 		})
 	}
 	add("Newest", "", "")
-	for _, currency := range currencies[:min(len(currencies), sortedCurrencies)] {
+	for _, currency := range offered {
 		add("Most owed, "+currency, "owed", currency)
 		add("Most past due, "+currency, "pastDue", currency)
 		add("Highest MRR, "+currency, "monthlyRecurring", currency)

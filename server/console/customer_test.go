@@ -49,7 +49,7 @@ func TestCustomerPage(t *testing.T) {
 	b.get(at+"/usage.csv?customer=anna").is(200, "start,feature,units,events")
 
 	b.submit(at+"/clock", at+"/clock", fields("to", n.now().AddDate(0, 0, 20).Format(time.RFC3339)))
-	p = b.get(anna).is(200, "Some of it is past due", "The subscription is suspended",
+	p = b.get(anna).is(200, "All of it is past due", "The subscription is suspended",
 		`class="status suspended"`)
 	// The move of the clock is between what happened before it and after, on the sandbox's clock.
 	activity = p.body[strings.Index(p.body, `id="activity"`):]

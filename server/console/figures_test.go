@@ -100,9 +100,36 @@ func TestTheOverviewsFigures(t *testing.T) {
 			[]string{string(s.Month), string(s.Before), s.Change})
 	}
 	d.earn(&api.UsageTotals{SuspendedSubscriptions: 2, Revenue: []api.RevenueSeries{
-		{Currency: "EUR", PastDueInvoices: 1}, {Currency: "USD", PastDueInvoices: 3},
+		{Currency: "CHF", PaidInvoices: 9}, {Currency: "EUR", PastDueInvoices: 1},
+		{Currency: "USD", PastDueInvoices: 3},
 	}})
-	require.Equal(t, []int{2, 4, 2}, []int{d.Suspended, d.PastDue, len(d.Revenue)})
+	require.Equal(t, []int{2, 4, 3}, []int{d.Suspended, d.PastDue, len(d.Revenue)})
+	require.Equal(t, "EUR", d.LateIn, "somebody has not paid in it")
+}
+
+// TestWhatIsPaidAtOnceWasNotLate: a card pays an invoice that is due at once some seconds later.
+func TestWhatIsPaidAtOnceWasNotLate(t *testing.T) {
+	due := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	for after, late := range map[time.Duration]bool{time.Minute: false, 25 * time.Hour: true} {
+		i := invoice{}
+		i.Status, i.DueDate, i.PaidAt = "PAID", due, due.Add(after)
+		texts := ""
+		for _, a := range billed(&visit{account: "demo", environment: "sandbox"}, &i) {
+			texts += a.Text
+		}
+		require.Equal(t, late, strings.Contains(texts, "fell due"), after)
+	}
+}
+
+// TestLateByLessThanADay is not said as 0 days.
+func TestLateByLessThanADay(t *testing.T) {
+	now := time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
+	for ago, want := range map[time.Duration]string{
+		time.Hour: "less than a day", 30 * time.Hour: "1 day", 50 * time.Hour: "2 days",
+	} {
+		require.Equal(t, want,
+			customersData{now: now}.DaysLate(api.StandingAmount{PastDueSince: now.Add(-ago)}))
+	}
 }
 
 // TestCellsAreNoFormulas: not in a spreadsheet.
@@ -213,5 +240,21 @@ func TestRemediesAreSentences(t *testing.T) {
 		f := Finding{Do: do}
 		require.Equal(t, want, f.Remedy())
 		require.Equal(t, strings.Contains(do, "OPERATIONS.md"), f.Chapter().URL != "", do)
+	}
+}
+
+// TestPeopleReadWhatProgramsNeed not: of the log, and of keys of requests that a page has made up.
+func TestPeopleReadWhatProgramsNeed(t *testing.T) {
+	for text, want := range map[string]string{
+		"Nothing was recorded, and its key may be used again. agents, units of output-tokens, day: " +
+			"1000 used and 2000.5 held of 12000. Log index 241.": "Nothing was recorded. agents, units " +
+			"of output-tokens, day: 1,000 used and 2,000.5 held of 12,000.",
+		"Nothing was recorded. Grant credits, and send it again; its key may be used again.": "Nothing " +
+			"was recorded. Grant credits, and send it again.",
+		"The subscription of calls-2026: used 0, held 1000, limit 2000; asked for 3000. Log index 9.": "" +
+			"The subscription of calls-2026: used 0, held 1,000, limit 2,000; asked for 3,000.",
+		"Team of 2026 ends on 2026-11-27.": "Team of 2026 ends on 2026-11-27.",
+	} {
+		require.Equal(t, want, forPeople(text))
 	}
 }

@@ -211,7 +211,8 @@ func askReserve(v *visit, r *api.Reservation) {
 		Title: "Reserve this for " + r.CustomerReferenceID + "?", Button: "Reserve",
 		Back:  v.customerURL(r.CustomerReferenceID),
 		Facts: []fact{{"Customer", r.CustomerReferenceID}},
-		Notes: []string{"It counts at once against limits, credits and budgets. It costs nothing until " +
+		Notes: []string{"The hold counts at once against limits, credits and budgets. It costs nothing " +
+			"until " +
 			"it is settled."},
 	}
 	for _, f := range spend.Facts(r) {
@@ -246,7 +247,7 @@ func askReserve(v *visit, r *api.Reservation) {
 		if held := heldAt(v, b.Budget, &limit); held != "" {
 			q.Facts = append(q.Facts, fact{
 				"Held at the budget " + b.Budget, limit.Amount(json.Number(held)) +
-					", the most that these units can cost",
+					", which these units hold until they are settled",
 			})
 		}
 		q.Facts = append(q.Facts, fact{
@@ -326,7 +327,7 @@ func settleHold(v *visit) {
 	final := v.fields.Get("final") == "yes"
 	var items []map[string]any
 	var facts []fact
-	adds := false
+	adds, settled := false, true
 	for i := range held.Items {
 		item := &held.Items[i]
 		s := settlement{visit: v, held: &held, item: item}
@@ -340,8 +341,10 @@ func settleHold(v *visit) {
 		})
 		facts = append(facts, s.facts()...)
 		adds = adds || s.more.Sign() > 0
+		settled = settled && s.more.Sign() == 0
 	}
-	if !v.sure() && !final && !adds {
+	// Sent twice, a part is what was settled before; what adds nothing else settles nothing.
+	if !final && !adds && !(v.sure() && settled) {
 		item := &held.Items[0]
 		v.wrong(unitsOf(item), "Enter more than the "+page.Amount(item.SettledUnits)+" settled before")
 		showHold(v)
@@ -435,8 +438,8 @@ func askSettle(v *visit, held *api.Reservation, facts []fact, final bool) {
 		q.Notes = []string{"Its usage was billed when it expired: that usage event is amended to " +
 			"these units.", closed}
 	case held.State == holdExpired:
-		q.Notes = []string{"It has expired, and holds nothing: what was used is recorded as any usage " +
-			"is, and may be refused.", closed}
+		q.Notes = []string{"The reservation has expired, and holds nothing: what was used is recorded " +
+			"as any usage is, and may be refused.", closed}
 	case final:
 		q.Notes = []string{"What was used becomes a usage event, which invoices have. The rest is " +
 			"released immediately.", closed}

@@ -31,7 +31,9 @@ func TestAReservationOfAPage(t *testing.T) {
 		return fields("feature", "calls", "usageUnits", units, "hold", minutes, "expiry", "release")
 	}
 	for _, c := range []struct{ units, minutes, says string }{
-		{"six", "10", "Enter a number"}, {"6", "0", "Enter a whole number from 1 to 1,440"},
+		{"six", "10", "Enter a number"},
+		{"1,200", "10", "Nothing was changed. Enter a number, such as 1200."},
+		{"6", "0", "Enter a whole number from 1 to 1,440"},
 	} {
 		p := b.send(anna+"/reservations", b.fill(anna, reserve(c.units, c.minutes))).
 			is(400, c.says, `id="hold" open`)
@@ -76,6 +78,11 @@ func TestAReservationOfAPage(t *testing.T) {
 			is(400, "Enter at least the 5 settled before", `value="2" required aria-invalid="true"`)
 	}
 	b.send(hold+"/settle", b.fill(hold, settle("5", "no"))).is(400, "Enter more than the 5 settled before")
+	// What a program settles while the question is read is not said to be this form's doing.
+	form = b.fill(hold, settle("5.5", "no"))
+	sure = b.confirmed(b.asked(hold+"/settle", form).is(200, "Settle a part"), form)
+	b.submit(hold, hold+"/settle", settle("6", "no")).is(200, "A part of the reservation was settled")
+	b.send(hold+"/settle", sure).is(400, "Enter more than the 6 settled before")
 	b.asked(hold+"/settle", b.fill(hold, settle("7", "yes"))).is(200, "Settle and close this reservation?",
 		"1: recorded as overrun where it does not fit", "released immediately")
 	b.submit(hold, hold+"/settle", settle("7", "yes")).is(200, "The reservation was settled", "settled")
@@ -130,7 +137,7 @@ func TestAnExpiredReservationIsSettled(t *testing.T) {
 	require.NotContains(t, p.body, "Settle a part")
 	// A question for a part that a stale page sends is asked as what it is: the last settlement.
 	b.asked(released+"/settle", b.fill(released, fields("units.calls", "3", "final", "no"))).
-		is(200, "Settle and close this reservation?", "It has expired, and holds nothing")
+		is(200, "Settle and close this reservation?", "The reservation has expired, and holds nothing")
 	b.submit(released, released+"/settle", fields("units.calls", "3", "final", "yes")).
 		is(200, "The reservation was settled", "settled after it had expired")
 	b.get(at+"/customers/anna").is(200, "4 of 10")
@@ -155,6 +162,13 @@ func TestAPriceSaysThatCreditsPay(t *testing.T) {
 	hold := b.hold("held", 6, func(c *billing.Reserve) { c.Customer = "bert" })
 	b.asked(hold+"/settle", b.fill(hold, fields("units.calls", "6", "final", "yes"))).
 		is(200, "Adds to the bill, at most", "3.00 USD, less what the credits pay that it holds")
+	b.send(pool+"/deductCredits", b.fill(pool, fields("amount", "5"))).
+		is(400, "less than this that no reservation holds", "aria-invalid")
+	b.submit(pool, pool+"/freezePool", url.Values{})
+	refused := b.send(pool+"/deductCredits", b.fill(pool, fields("amount", "1")))
+	require.Contains(t, refused.body, "frozen")
+	require.NotContains(t, refused.body, "aria-invalid", "another amount does not help")
+	b.submit(pool, pool+"/unfreezePool", url.Values{})
 	b.submit(hold, hold+"/settle", fields("units.calls", "6", "final", "yes"))
 	b.get(pool).is(200, ">0<")
 	// What is still to be reserved is priced with the credits that nothing holds.

@@ -239,12 +239,36 @@ type explanation struct {
 	Last       number        `json:"lastLogIndex"`
 }
 
+// verdict is what the page begins with: the comparison is at its end.
+func (e *explanation) verdict() *page.Notice {
+	n := &page.Notice{
+		Tone: page.Done, Title: "Verified: the invoice is what its events make of it",
+		Next: page.Link{Text: "The lines, recomputed", URL: "#explanation"},
+	}
+	if !e.Equal {
+		n.Tone, n.Title, n.Detail = page.Problem, "The invoice differs from what its events make of it",
+			e.Problem
+	}
+	return n
+}
+
 type invoiceData struct {
 	Base, CustomerURL string
 	Manage            bool
 	Invoice           invoice
 	Bill              *document.Invoice
 	Explanation       *explanation
+}
+
+// Counted reports whether lines say how many events they count: those of an invoice do once it is
+// recomputed.
+func (invoiceData) Counted(items []invoiceItem) bool {
+	return slices.ContainsFunc(items, func(i invoiceItem) bool { return i.Counted != "" })
+}
+
+// Costed reports whether lines say what they cost.
+func (invoiceData) Costed(items []invoiceItem) bool {
+	return slices.ContainsFunc(items, func(i invoiceItem) bool { return i.CostAmount != "" })
 }
 
 // showInvoice is one invoice with its lines; explained, it is shown next to its computation from
@@ -257,6 +281,7 @@ func showInvoice(v *visit, explained bool) {
 	shown := need[invoice](v, v.admin, v.adminCall("showInvoice", id))
 	if explained {
 		data.Explanation = new(need[explanation](v, v.admin, v.adminCall("explainInvoice", id)))
+		v.notice = data.Explanation.verdict()
 	}
 	data.Invoice = shown
 	data.CustomerURL = v.customerURL(shown.CustomerReferenceID)

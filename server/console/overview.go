@@ -154,7 +154,9 @@ type exploreData struct {
 	Ranks []page.Link
 	// Priced reports whether they are in the order of what their usage adds to bills.
 	Priced bool
-	keep   url.Values
+	// Currency is the one of Priced.
+	Currency string
+	keep     url.Values
 	// Today and Yesterday are those days' usage, on the environment's clock.
 	Today, Yesterday page.Link
 	// First is the request for a first event, where the environment has no usage.
@@ -260,6 +262,7 @@ func (d *exploreData) rank(v *visit) {
 		return
 	}
 	d.Priced = d.keep.Get("sort") != ""
+	d.Currency = cmp.Or(d.keep.Get("currency"), currencies[0])
 	amount := "Most events"
 	if d.Feature != "" {
 		amount = "Most units"
@@ -271,7 +274,7 @@ func (d *exploreData) rank(v *visit) {
 	for _, currency := range currencies[:min(len(currencies), sortedCurrencies)] {
 		d.Ranks = append(d.Ranks, page.Link{
 			Text: "Most added to bills, " + currency,
-			Here: d.Priced && cmp.Or(d.keep.Get("currency"), currencies[0]) == currency,
+			Here: d.Priced && d.Currency == currency,
 			URL:  d.at(withParam(withParam(d.keep, "sort", "price"), "currency", currency)),
 		})
 	}
@@ -354,7 +357,9 @@ type overviewData struct {
 	Unmatched   []api.UnmatchedName
 	Failing     []api.WebhookEndpoint
 	PastDue     int
-	Suspended   int
+	// LateIn is the first currency in which invoices are past due.
+	LateIn    string
+	Suspended int
 	// Yesterday leads to who used most yesterday.
 	Yesterday string
 	Latest    latest
@@ -500,7 +505,9 @@ func (d *overviewData) use(t *api.UsageTotals) {
 func (d *overviewData) earn(t *api.UsageTotals) {
 	d.Suspended = t.SuspendedSubscriptions
 	for _, r := range t.Revenue {
-		d.PastDue += r.PastDueInvoices
+		if d.PastDue += r.PastDueInvoices; r.PastDueInvoices > 0 {
+			d.LateIn = cmp.Or(d.LateIn, r.Currency)
+		}
 		shown := revenueOf(r, t.To)
 		if r.Subscriptions > 0 {
 			d.Recurring = append(d.Recurring, shown)

@@ -48,7 +48,7 @@ func TestOverviewAndUsage(t *testing.T) {
 	b.get(at+"/usage?sort=price").is(200, "by what it adds to bills", ">4.00 USD</td>",
 		`aria-current="true">Most added to bills, USD`)
 	b.get(at + "/usage?sort=price&feature=typo").is(404)
-	b.get(at+"/usage?sort=price&currency=EUR").is(200, "No usage adds to a bill")
+	b.get(at+"/usage?sort=price&currency=EUR").is(200, "No usage adds to a bill in EUR")
 	page.is(200, "sort=price&amp;to="+yesterday+`#customers" id="yesterday"`)
 	require.Contains(t, b.get(at+"/ranking.csv?sort=price").body, "anna/1,2,,USD,4\n")
 	b.get(at+"/usage?split=customer").is(200, "Usage by customer, events", ", anna/1: 2</title>",

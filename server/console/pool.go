@@ -65,8 +65,7 @@ func askCredits(v *visit, what string) {
 	if what == "deductCredits" {
 		after, outcome := previewDeduction(v, id, amount)
 		if outcome != engine.OutcomeDone && v.fault == nil {
-			fault := server.FaultOf(outcome)
-			v.wrong("amount", strings.TrimSuffix(fault.Message, "."))
+			refuseDeduction(v, outcome)
 			showPool(v)
 			return
 		}
@@ -80,6 +79,19 @@ func askCredits(v *visit, what string) {
 		}
 	}
 	v.ask(q)
+}
+
+// refuseDeduction says why a deduction is not taken: at the amount, where another one might be.
+func refuseDeduction(v *visit, outcome engine.Outcome) {
+	fault := server.FaultOf(outcome)
+	switch outcome {
+	case engine.OutcomeCreditsEmpty:
+		v.wrong("amount", "The pool has a hard limit, and less than this that no reservation holds")
+	case engine.OutcomePoolFrozen, engine.OutcomePoolArchived:
+		v.problem(fault)
+	default:
+		v.wrong("amount", strings.TrimSuffix(fault.Message, "."))
+	}
 }
 
 // previewDeduction asks the engine what a deduction would leave, and whether it is taken.

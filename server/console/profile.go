@@ -54,9 +54,9 @@ func removeCustomer(v *visit, erase bool) {
 			Title: "Archive " + id + "?", Button: "Archive the customer", Danger: true,
 			Facts: []fact{{"Customer", id}, {"E-mail", shown.Email}}, Back: v.customerURL(id),
 			Notes: []string{
-				"An archived customer takes no new subscriptions and no new usage, and stays readable. It " +
-					"cannot be undone.",
-				"It is refused as long as a subscription has not ended.",
+				"An archived customer takes no new subscriptions and no new usage, and stays readable. " +
+					"Archiving cannot be undone.",
+				"Archiving is refused as long as a subscription has not ended.",
 			},
 		}
 		if erase {

@@ -103,8 +103,8 @@ func (k *KeySessions) open(x *server.Exchange, key string) *server.Fault {
 }
 
 var faultKey = server.NewFault(401, "invalid_key", "This is not the admin key").With(
-	"It begins with sk_admin_. tollgate dev writes it to its folder and prints it at the start; " +
-		"elsewhere the administrator of the cluster has it.")
+	"An admin key begins with sk_admin_. tollgate dev writes it to its folder and prints it at the " +
+		"start; elsewhere the administrator of the cluster has it.")
 
 // makeRoom drops ended sessions, and where there are too many the one that was used longest ago.
 func (k *KeySessions) makeRoom(now time.Time) {

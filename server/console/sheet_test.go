@@ -225,7 +225,8 @@ func TestListsAreSorted(t *testing.T) {
 	require.Less(t, strings.Index(overdue.body, "bob</code>"), strings.Index(overdue.body, "anna</code>"))
 	require.NotContains(t, overdue.body, "free</code>")
 	safe(t, overdue)
-	b.get(at+"/overview").is(200, "sort=pastDue")
+	b.get(at+"/overview").is(200, "sort=pastDue&amp;currency=USD")
+	b.get(at+"/customers?sort=pastDue").is(200, `aria-current="true">Most past due, USD`)
 	// What is past due is told with its sum, and stays in the activity once it is paid.
 	b.get(bob).is(200, "All of it is past due", "With 1 other that is past due, too, 40.00 USD in all")
 	oldest := b.firstLink(bob, at+"/invoices/[0-9a-f-]+")

@@ -23,7 +23,7 @@ func TestTopUpsOnPages(t *testing.T) {
 	b.submit(anna, anna+"/pools", fields("name", "prepaid"))
 	pool := b.firstLink(anna, at+"/pools/[0-9a-f-]+")
 	id, _ := server.ParseUUID(strings.TrimPrefix(pool, at+"/pools/"))
-	p := b.get(pool).is(200, "this pool buys nothing by itself", "It needs a payment provider")
+	p := b.get(pool).is(200, "this pool buys nothing by itself", "A top-up needs a payment provider")
 	require.NotContains(t, p.body, `id="set-top-up"`)
 	n.Do(t, billing.KindSetPaymentProvider, &billing.SetPaymentProvider{
 		Env: n.environment(), Provider: billing.ProviderSandbox,

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -367,9 +368,9 @@ func (v *visit) problem(fault *server.Fault) {
 	v.notice, v.status = noticeOf(fault), fault.Status
 	if fault.Code == server.FaultFields.Code {
 		if v.wrongs = wrongFields(fault.Fields, v.fields); len(v.wrongs) > 0 {
-			v.notice.Title, v.notice.Detail = refusedForm, fault.Detail
+			v.notice.Title, v.notice.Detail = refusedForm, v.wrongs[0].Text+"."
 			if !v.x.Ctx.IsGet() {
-				v.notice.Detail = "Nothing was changed. " + fault.Detail
+				v.notice.Detail = "Nothing was changed. " + v.notice.Detail
 			}
 		}
 	}
@@ -416,8 +417,35 @@ func wrongFields(all []server.FieldError, fields url.Values) (wrongs []page.Wron
 	return wrongs
 }
 
+// programsOnly is what errors tell programs: the entry of the log that decided, and about the key
+// of a request that people do not know of.
+var programsOnly = regexp.MustCompile(` Log index \d+\.|(,| and|;)+ its key may be used again`)
+
+// limitNumbers are the numbers that errors about limits have: "1000 used and 0 held of 12000".
+var limitNumbers = []*regexp.Regexp{
+	regexp.MustCompile(`\d{4,}(\.\d+)? (used|held)\b`),
+	regexp.MustCompile(`\b(used|held|limit|asked for|held of|held [\d.,]+ of) \d{4,}`),
+}
+
+// forPeople is an error's text as a page has it: numbers are written as they are on pages.
+func forPeople(text string) string {
+	text = programsOnly.ReplaceAllString(text, "")
+	for _, numbers := range limitNumbers {
+		text = numbers.ReplaceAllStringFunc(text, func(part string) string {
+			words := strings.Split(part, " ")
+			for i, word := range words {
+				if '0' <= word[0] && word[0] <= '9' && !strings.Contains(word, ",") {
+					words[i] = page.Amount(word)
+				}
+			}
+			return strings.Join(words, " ")
+		})
+	}
+	return text
+}
+
 func noticeOf(fault *server.Fault) *page.Notice {
-	n := &page.Notice{Tone: page.Problem, Title: fault.Message, Detail: fault.Detail}
+	n := &page.Notice{Tone: page.Problem, Title: fault.Message, Detail: forPeople(fault.Detail)}
 	switch fault.Code {
 	case server.FaultNotFound.Code:
 		if fault.Message == server.FaultNotFound.Message {
@@ -427,8 +455,8 @@ func noticeOf(fault *server.Fault) *page.Notice {
 		n.Detail = "This node cannot reach a majority of the cluster now. Load the page again in a " +
 			"moment; the Cluster page shows which nodes answer."
 	case "outcome_unknown":
-		n.Detail = "It may have been done, or not. Look at the page first; the same form may be sent " +
-			"again and is carried out once."
+		n.Detail = "The change may have been made, or not. Look at the page first; the same form may " +
+			"be sent again and is carried out once."
 	}
 	return n
 }

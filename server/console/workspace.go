@@ -97,7 +97,7 @@ func showWorkspace(v *visit) {
 var ownerQuestions = map[string]question{
 	"claimForOwner": {
 		Title: "Give the workspace to this owner?", Button: "Give the workspace to this owner",
-		Notes: []string{"It is theirs for good."},
+		Notes: []string{"The workspace is theirs for good."},
 	},
 	"grantWorkspaceCredits": {Title: "Grant credits?", Button: "Grant the credits"},
 	"approvePurchase": {

@@ -29,6 +29,8 @@ const (
 	// series' name as markName: the legend has all of it.
 	maxMarks = 240
 	markName = 24
+	// areaTitles is how many parts of areas have a title.
+	areaTitles = 60
 	// maxColumns is how many buckets are drawn; of more, neighbours are added up.
 	maxColumns = 240
 	// MaxSeries is how many series have a colour of their own.
@@ -123,6 +125,9 @@ func (c *Chart) Figure() template.HTML {
 			below[i] += v
 		}
 	}
+	if n*len(d.Series) > maxMarks {
+		d.columns(&b)
+	}
 	b.WriteString(`</svg></div><p class="scale" aria-hidden="true"><span>`)
 	text(c.Labels[0])
 	b.WriteString(`</span><span>`)
@@ -136,6 +141,36 @@ func (c *Chart) Figure() template.HTML {
 	}
 	b.WriteString(`</ul></figure>`)
 	return template.HTML(b.String())
+}
+
+// columns lie over areas, unseen: each tells its part of them under the pointer.
+func (c *Chart) columns(b *strings.Builder) {
+	n := len(c.Labels)
+	wide := (n + areaTitles - 1) / areaTitles
+	for from := 0; from < n; from += wide {
+		to := min(from+wide, n)
+		label := c.Labels[from]
+		if to-from > 1 {
+			label += " – " + c.Labels[to-1]
+		}
+		for i := range c.Series {
+			s := &c.Series[i]
+			text, sum := s.text(from), 0.0
+			for _, v := range s.Values[from:to] {
+				sum += math.Max(v, 0)
+			}
+			if to-from > 1 {
+				text = plotted(sum)
+			}
+			if sum > 0 {
+				label += ", " + Clip(markName, s.Name) + ": " + text
+			}
+		}
+		width := 720 / float64(n)
+		b.WriteString(`<rect class="hit" x="` + coordinate(width*float64(from)) + `" width="` +
+			coordinate(width*float64(to-from)) + `" height="200"><title>` +
+			template.HTMLEscapeString(label) + `</title></rect>`)
+	}
 }
 
 func (s *Series) text(i int) string {

@@ -40,8 +40,8 @@ func TestCharts(t *testing.T) {
 		{1, 1, 1},
 		{30, 3, 90},
 		{40, 6, 240},
-		{48, 6, 6},
-		{300, 6, 6},
+		{48, 6, 6 + 48},
+		{300, 6, 6 + 50},
 		{1000, 1, 200},
 		{1_000_000, 1, 240},
 	} {
@@ -65,6 +65,8 @@ func TestCharts(t *testing.T) {
 		}
 		require.Equal(t, c.marks, marks, "%+v", c)
 	}
+	areas := string(chartOf(150, 2, "calls").Figure())
+	require.Contains(t, areas, "<title>bucket 3 – bucket 5, calls: 15, calls: 15</title>")
 	nothing := chartOf(2, 1, "x")
 	nothing.Series[0].Values = []float64{math.Inf(-1), -3}
 	require.NotContains(t, string(nothing.Figure()), "NaN")
@@ -155,6 +157,14 @@ func TestChartsContrast(t *testing.T) {
 		require.GreaterOrEqual(t, (max(a, b)+0.05)/(min(a, b)+0.05), 3.0, "%s: #%s", m[1], m[2])
 	}
 	require.Equal(t, 14, seen)
+	placeholder := regexp.MustCompile(`--(card|soft): #([0-9a-f]{6})`)
+	words := placeholder.FindAllStringSubmatch(string(text), -1)
+	require.Len(t, words, 4, "light and dark")
+	for i := 0; i < len(words); i += 2 {
+		a, b := luminance(words[i][2]), luminance(words[i+1][2])
+		require.GreaterOrEqual(t, (max(a, b)+0.05)/(min(a, b)+0.05), 4.5, "%s", words[i+1][2])
+	}
+	require.Regexp(t, `\ninput::placeholder \{ color: var\(--soft\); opacity: 1; \}`, string(text))
 	for _, carries := range []string{".tree .tree", "thead th", "details.confirm[open]"} {
 		line := `\n` + regexp.QuoteMeta(carries) + ` \{[^}]*border[^}]*var\(--line\)`
 		require.Regexp(t, line, string(text))
