@@ -54,7 +54,7 @@ func TestASnapshotThatIsLateDeletesNothing(t *testing.T) {
 		require.NoError(t, err)
 		defer func() { require.NoError(t, src.Close()) }()
 		require.True(t, c.install(leader, id, meta, src), "it is there")
-		require.Equal(t, applied, follower.machine.Applied(), "it went back")
+		require.LessOrEqual(t, applied, follower.machine.Applied(), "it went back")
 		var entry raft.Log
 		for index := meta.Index; index <= last; index++ {
 			require.NoError(t, follower.store.GetLog(index, &entry), "entry %d of %d", index, last)

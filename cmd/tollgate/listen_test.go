@@ -88,27 +88,34 @@ func TestListenTakesWebhooksHere(t *testing.T) {
 	}
 }
 
-// TestTailPrintsEventsAsTheyAreRecorded, each once.
+// TestTailPrintsEventsAsTheyAreRecorded, each once; with a key that may read one customer alone,
+// too.
 func TestTailPrintsEventsAsTheyAreRecorded(t *testing.T) {
 	s := newShell(t)
 	s.use(1200)
-	stop := s.until(func() (string, int) {
-		return alone(append([]string{"events", "tail", "ada", "--kind", "usage", "--json"}, s.clientArgs...)...)
-	})
-	s.client("POST", "events", map[string]any{
-		"eventIdempotencyKey": "later", "eventName": "output-tokens", "customerReferenceId": "ada",
-		"usageUnits": 5, "occurredAt": time.Now().UTC().Format(time.RFC3339),
-	}, nil)
-	<-time.After(2500 * time.Millisecond) // two rounds or more
-	var keys []string
-	for line := range strings.Lines(stop()) {
-		var e api.Event
-		require.NoError(t, json.Unmarshal([]byte(line), &e))
-		keys = append(keys, e.EventIdempotencyKey)
+	hers := strings.TrimSpace(s.ok("keys", "create", "--customer", "ada"))
+	want := []string{"k"}
+	for later, key := range map[string]string{"later": s.clientArgs[3], "hers": hers} {
+		stop := s.until(func() (string, int) {
+			return alone("events", "tail", "ada", "--kind", "usage", "--json", "--url", s.clientArgs[1],
+				"--key", key)
+		})
+		s.client("POST", "events", map[string]any{
+			"eventIdempotencyKey": later, "eventName": "output-tokens", "customerReferenceId": "ada",
+			"usageUnits": 5, "occurredAt": time.Now().UTC().Format(time.RFC3339),
+		}, nil)
+		want = append(want, later)
+		<-time.After(2500 * time.Millisecond) // two rounds or more
+		var keys []string
+		for line := range strings.Lines(stop()) {
+			var e api.Event
+			require.NoError(t, json.Unmarshal([]byte(line), &e))
+			keys = append(keys, e.EventIdempotencyKey)
+		}
+		require.ElementsMatch(t, want, keys)
 	}
-	require.ElementsMatch(t, []string{"k", "later"}, keys)
 	// Those of all customers, with whose they are; an event that occurred long ago is followed, too.
-	stop = s.until(func() (string, int) {
+	stop := s.until(func() (string, int) {
 		return alone(append([]string{"events", "tail", "--kind", "usage", "--json"}, s.clientArgs...)...)
 	})
 	s.client("POST", "customers", map[string]any{
@@ -128,7 +135,7 @@ func TestTailPrintsEventsAsTheyAreRecorded(t *testing.T) {
 		require.NoError(t, json.Unmarshal([]byte(line), &e))
 		all = append(all, e.CustomerReferenceID+" "+e.EventIdempotencyKey)
 	}
-	require.ElementsMatch(t, []string{"ada k", "ada later", "ada old", "bob other"}, all)
+	require.ElementsMatch(t, []string{"ada k", "ada later", "ada hers", "ada old", "bob other"}, all)
 	_, code := alone(append([]string{"events", "tail", "nobody"}, s.clientArgs...)...)
 	require.Equal(t, 1, code)
 }

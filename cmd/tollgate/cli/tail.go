@@ -26,11 +26,15 @@ func (c *eventsTailCommand) Help() string {
 	return "Prints events as they are recorded, until interrupted: usage that occurred long ago, " +
 		"and voids and amendments, too. With --json, prints one JSON object per line. Up to 10,000 " +
 		"events a second are read, those of other customers as well; a warning says where older ones " +
-		"were left out. It needs a key that may read all customers."
+		"were left out. A customer's key follows that customer's own list, by this machine's clock: " +
+		"usage that occurred more than two minutes before the newest may be missed, and so may voids " +
+		"and amendments, which are listed at the time of the event that they correct."
 }
 
 const (
 	tailPause = time.Second
+	// tailLate is how much earlier than the newest an event of a customer's own list may have occurred.
+	tailLate = 2 * time.Minute
 	// tailMost is how many events are read at a time.
 	tailMost = 10_000
 )
@@ -46,23 +50,10 @@ func (c *eventsTailCommand) Run(ctx context.Context, out io.Writer) error {
 	if c.Kind != "" {
 		query.Set("kind", c.Kind)
 	}
-	var now clock
-	if _, err = send(ctx, client, "GET", c.root()+"/clock", nil, &now); err != nil {
-		return unlessEnded(ctx, err)
-	}
-	if c.Customer != "" { // one that is not there has no events, ever
-		customer := c.root() + "/customers/" + url.PathEscape(c.Customer)
-		if _, err = send(ctx, client, "GET", customer, nil, nil); err != nil {
-			return unlessEnded(ctx, err)
-		}
-	}
-	followed := tail{
-		client: client, path: c.root() + "/events", query: query, from: now.Now.Add(-c.Since),
-		customer: c.Customer, warn: func(text string) { Say(os.Stderr, "%s", text) },
-	}
-	for {
-		if err = followed.next(ctx, func(e *api.Event) error { return c.print(out, e) }); err != nil {
-			return unlessEnded(ctx, err)
+	next, err := c.follow(ctx, client, query)
+	for err == nil {
+		if err = next(ctx, func(e *api.Event) error { return c.print(out, e) }); err != nil {
+			break
 		}
 		select {
 		case <-ctx.Done():
@@ -70,6 +61,39 @@ func (c *eventsTailCommand) Run(ctx context.Context, out io.Writer) error {
 		case <-time.After(tailPause):
 		}
 	}
+	return unlessEnded(ctx, err)
+}
+
+// follower prints the events that were recorded since it was called before.
+type follower func(ctx context.Context, print func(*api.Event) error) error
+
+// follow chooses by what the key may read.
+func (c *eventsTailCommand) follow(
+	ctx context.Context, client *api.Client, query url.Values,
+) (follower, error) {
+	var now clock
+	_, err := send(ctx, client, "GET", c.root()+"/clock", nil, &now)
+	if c.Customer != "" && api.IsStatus(err, 403) {
+		own := ownTail{
+			client: client, customer: c.Customer, query: query, from: time.Now().Add(-c.Since),
+			seen: map[string]time.Time{},
+		}
+		return own.next, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if c.Customer != "" { // one that is not there has no events, ever
+		customer := c.root() + "/customers/" + url.PathEscape(c.Customer)
+		if _, err = send(ctx, client, "GET", customer, nil, nil); err != nil {
+			return nil, err
+		}
+	}
+	all := tail{
+		client: client, path: c.root() + "/events", query: query, from: now.Now.Add(-c.Since),
+		customer: c.Customer, warn: func(text string) { Say(os.Stderr, "%s", text) },
+	}
+	return all.next, nil
 }
 
 // errOlderNode is of a node whose answer does not say where a tail goes on.
@@ -130,6 +154,54 @@ func (t *tail) next(ctx context.Context, print func(*api.Event) error) error {
 		}
 	}
 	return nil
+}
+
+// ownTail follows a customer's own list, by when events occurred: all that a customer's key may
+// read.
+type ownTail struct {
+	client   *api.Client
+	customer string
+	query    url.Values
+	from     time.Time
+	seen     map[string]time.Time // by id; from from on
+}
+
+// next prints the events that it has not printed, as it reads them.
+func (t *ownTail) next(ctx context.Context, print func(*api.Event) error) error {
+	now, newest, printed := time.Now(), t.from, 0
+	t.query.Set("from", t.from.UTC().Format(time.RFC3339Nano))
+	for e, err := range t.client.Events(ctx, t.customer, t.query) {
+		if err != nil {
+			return err
+		}
+		// An event may be ahead of the clock, which a customer's key may not read: those that follow
+		// it need not be.
+		if e.OccurredAt.After(newest) && !e.OccurredAt.After(now) {
+			newest = e.OccurredAt
+		}
+		if _, known := t.seen[e.ID]; known {
+			continue
+		}
+		if err = print(&e); err != nil {
+			return err
+		}
+		t.seen[e.ID] = e.OccurredAt
+		if printed++; printed%eventsPage == 0 {
+			t.advance(newest)
+		}
+	}
+	t.advance(newest)
+	return nil
+}
+
+// advance lets the next look begin before newest, and forgets the events of before.
+func (t *ownTail) advance(newest time.Time) {
+	later := newest.Add(-tailLate)
+	if !later.After(t.from) {
+		return
+	}
+	t.from = later
+	maps.DeleteFunc(t.seen, func(_ string, at time.Time) bool { return at.Before(t.from) })
 }
 
 // unlessEnded is err, or nothing where ctx has ended.

@@ -138,3 +138,36 @@ func TestTheTailOfAnOlderNodeEnds(t *testing.T) {
 	})
 	require.ErrorIs(t, err, errOlderNode)
 }
+
+// TestTheTailOfOnesOwnPrintsWhileItReads, and knows no more events than it has to.
+func TestTheTailOfOnesOwnPrintsWhileItReads(t *testing.T) {
+	at := time.Now().UTC().Truncate(time.Second).AddDate(-1, 0, 0)
+	const pages = 5
+	printed, page := 0, 0
+	client := paging(t, func(url.Values) (p pageOfEvents) {
+		if printed != page*eventsPage {
+			t.Errorf("%d events of %d pages are printed", printed, page)
+		}
+		for range eventsPage {
+			at = at.Add(time.Second)
+			p.Events = append(p.Events, map[string]any{
+				"id": fmt.Sprint(at.Unix()), "occurredAt": at.Format(time.RFC3339),
+			})
+		}
+		if page++; page < pages {
+			p.NextCursor = "next"
+		}
+		return p
+	})
+	tail := &ownTail{
+		client: client, customer: "ada", query: url.Values{}, from: at, seen: map[string]time.Time{},
+	}
+	known := 0
+	require.NoError(t, tail.next(t.Context(), func(*api.Event) error {
+		printed++
+		known = max(known, len(tail.seen))
+		return nil
+	}))
+	require.Equal(t, pages*eventsPage, printed)
+	require.LessOrEqual(t, known, eventsPage+int(tailLate/time.Second)+1)
+}
