@@ -313,7 +313,8 @@ func walkReservations(t *testing.T, c *api.Client, o api.Operations, does func(s
 	}
 }
 
-// TestCommandsThatLostTheirAnswerAreDoneOnce: of keys create and events send.
+// TestCommandsThatLostTheirAnswerAreDoneOnce: of keys create, webhooks create, rotate and delete,
+// and events send.
 func TestCommandsThatLostTheirAnswerAreDoneOnce(t *testing.T) {
 	s := newShell(t)
 	var before, after []api.Key
@@ -327,6 +328,18 @@ func TestCommandsThatLostTheirAnswerAreDoneOnce(t *testing.T) {
 	s.clientArgs[3] = key
 	_, err := s.connect(s.clientArgs).Plans(t.Context())
 	require.NoError(t, err, "it is the key that was made")
+
+	require.Contains(t, s.ok("webhooks", "create", "https://hooks.example/a"), "whsec_")
+	var hooks []api.WebhookEndpoint
+	s.json(&hooks, "webhooks", "list")
+	require.Len(t, hooks, 1)
+	require.Contains(t, s.ok("webhooks", "rotate", hooks[0].ID), "whsec_")
+	require.Equal(t, 1, strings.Count(s.ok("audit"), "webhook-endpoint.secret-rotated"))
+	require.Contains(t, s.ok("webhooks", "delete", hooks[0].ID), "Removed "+hooks[0].ID)
+	loses.Store(false)
+	_, refused := s.run("webhooks", "delete", hooks[0].ID)
+	require.NotZero(t, refused, "no answer was lost: it was not there")
+	loses.Store(true)
 
 	for _, more := range [][]string{nil, {"--event-key", "once"}} {
 		out, said, code := s.asClient(append([]string{"events", "send", "ada", "output-tokens", "7"},

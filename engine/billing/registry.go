@@ -226,7 +226,7 @@ var registry = [...]command{
 		submitted().recorded(),
 	KindUpdateWebhookEndpoint: of((*UpdateWebhookEndpoint).apply).submitted().recorded(),
 	KindDeleteWebhookEndpoint: inEnvironment((*DeleteWebhookEndpoint).apply).submitted().recorded(),
-	KindRotateWebhookSecret:   of((*RotateWebhookSecret).apply).submitted().recorded(),
+	KindRotateWebhookSecret:   of((*RotateWebhookSecret).apply).once().submitted().recorded(),
 	KindRecordDelivery:        of((*RecordDelivery).apply),
 	KindResendWebhook:         of((*ResendWebhook).apply).submitted().recorded(),
 	KindResendWebhooks:        of((*ResendWebhooks).apply).once().submitted().recorded(),

@@ -39,7 +39,8 @@ func (n *node) unsettled(key string) {
 func (n *node) unable() {
 	n.once(sandbox+"keys", "key-0001", `{"scope":"read"}`).is(201, "")
 	hook := `{"url":"http://` + n.stripe.Addr().String() + `/hook"}`
-	n.once(hooksPath, "hook-0001", hook).is(201, "")
+	made := n.once(hooksPath, "hook-0001", hook).is(201, "").data()["id"].(string)
+	n.once(hooksPath+"/"+made+"/rotate-secret", "rotate-0001", "").is(200, "")
 	n.saves(func(context.Context, io.Writer, bool, int) error { return admin.ErrBackupRunning })
 	guarded, err := fetch.New(fetch.Config{
 		AllowPrivate: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
@@ -56,6 +57,7 @@ func (n *node) unable() {
 	n.serveAdmin(admin.NewMetrics(), [32]byte{2}, time.Minute)
 	n.once(sandbox+"keys", "key-0001", `{"scope":"read"}`).is(409, "key_not_shown")
 	n.once(hooksPath, "hook-0001", hook).is(409, "secret_not_shown")
+	n.once(hooksPath+"/"+made+"/rotate-secret", "rotate-0001", "").is(409, "secret_not_shown")
 	n.call("GET", "backup", "").is(409, "backup_running")
 	n.call("GET", sandbox+"usage?by=day", "").is(503, "still_counting")
 	n.call("POST", sandbox+"customers/bob/portal-links", `{}`).is(503, "portal_unavailable")

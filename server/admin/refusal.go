@@ -77,7 +77,7 @@ var declaredRefusals = server.Refusals{
 			"secret_not_shown memory_low",
 		"showWebhookEndpoint":   noEndpoint,
 		"updateWebhookEndpoint": noEndpoint + "webhook_invalid",
-		"rotateWebhookSecret":   noEndpoint + "webhook_invalid",
+		"rotateWebhookSecret":   noEndpoint + "webhook_invalid secret_not_shown",
 		"deleteWebhookEndpoint": noEndpoint,
 		"listWebhookDeliveries": noEndpoint + noCustomer,
 		"showWebhookDelivery":   noEndpoint + "delivery_not_found",
@@ -93,8 +93,8 @@ var declaredRefusals = server.Refusals{
 		"listBudgetReservations": "budget_not_found",
 		"showReservation":        noReservation,
 		"settleReservation": noReservation + budgetCodes + "reservation_closed reservation_short " +
-			"reservation_invalid reservation_billed settled_more usage_voided usage_final " +
-			"feature_not_found duplicate_key key_reused keys_full key_unproven occurred_too_early " +
+			"reservation_invalid reservation_billed reservation_period settled_more usage_voided " +
+			"usage_final feature_not_found duplicate_key key_reused keys_full key_unproven occurred_too_early " +
 			"occurred_too_late customer_archived overflow journal_unavailable",
 		"extendReservation": noReservation + budgetCodes + "reservation_closed reservation_short " +
 			"reservation_invalid not_entitled overflow",

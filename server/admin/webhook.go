@@ -7,7 +7,6 @@ import (
 
 	"tollgate/engine"
 	"tollgate/engine/billing"
-	"tollgate/engine/wire"
 	"tollgate/server"
 	"tollgate/server/billinglog"
 	"tollgate/server/form"
@@ -42,7 +41,7 @@ func (h *hooks) webhookRoutes() []server.Route {
 			of(h.deleteEndpoint), nothing("Removed")),
 		row("POST", one+"/rotate-secret", "rotateWebhookSecret",
 			"Create a new secret; the one before signs alongside it for 24 hours", of(h.rotateSecret),
-			answers(endpoint)),
+			keyed, answers(endpoint)),
 	}
 }
 
@@ -130,16 +129,23 @@ func (h *hooks) answerCreated(x *server.Exchange, c *billing.CreateWebhookEndpoi
 			(v.URL != c.URL || v.Events != c.Events || v.About != c.About) {
 			return server.FaultOf(engine.OutcomeRequestKeyReused)
 		}
-		secret := ""
-		if made {
-			secret = sealedMark + base64.StdEncoding.EncodeToString(v.Secret)
-		}
-		return server.One(x, 201, new(endpointOf(&v, secret)), writeWebhookEndpoint)
+		return answerSealed(x, 201, &v, made)
 	})
 }
 
 // sealedMark begins a secret in an answer that is kept, and that has not been opened yet.
 const sealedMark = "sealed:"
+
+// answerSealed answers with an endpoint and, if this request made it, its secret sealed.
+func answerSealed(
+	x *server.Exchange, status int, v *billing.WebhookEndpointView, made bool,
+) *server.Fault {
+	secret := ""
+	if made {
+		secret = sealedMark + base64.StdEncoding.EncodeToString(v.Secret)
+	}
+	return server.One(x, status, new(endpointOf(v, secret)), writeWebhookEndpoint)
+}
 
 // showSecret opens the secret in the answer that x holds. An answer is kept with its secret sealed,
 // so that log and snapshots hold it in no other form.
@@ -164,8 +170,8 @@ func (h *hooks) showSecret(x *server.Exchange, env uint32, endpoint [16]byte) *s
 
 // faultSecretLost answers a repeated request whose secret cannot be shown again.
 var faultSecretLost = server.NewFault(409, "secret_not_shown",
-	"The endpoint was added, and its secret cannot be shown again").With(
-	"The node's secretsKey has changed since then. Rotate the endpoint's secret.")
+	"The secret was made, and cannot be shown again").With("The node's secretsKey has changed since "+
+	"then, or the first answer was not kept. Rotate the endpoint's secret.")
 
 // mintSecret makes a sealed secret.
 func (h *hooks) mintSecret(env uint32, id [16]byte) (
@@ -176,26 +182,6 @@ func (h *hooks) mintSecret(env uint32, id [16]byte) (
 	}
 	sealed, shown = h.outbox.Mint(env, id)
 	return sealed, shown, nil
-}
-
-// answerEndpoint carries a command out and answers the endpoint as it is then. secret is shown
-// where sealed is the endpoint's: another request may have made a newer one.
-func (h *hooks) answerEndpoint(x *server.Exchange, kind engine.Kind, command wire.Fielder,
-	env uint32, id [16]byte, sealed []byte, secret string,
-) *server.Fault {
-	if fault := h.done(x, kind, command); fault != nil {
-		return fault
-	}
-	return h.read(x, func() *server.Fault {
-		v, ok := h.machine.WebhookEndpoint(env, id)
-		if !ok {
-			return server.FaultOf(engine.OutcomeWebhookUnknown)
-		}
-		if !bytes.Equal(v.Secret, sealed) {
-			secret = ""
-		}
-		return server.One(x, 200, new(endpointOf(&v, secret)), writeWebhookEndpoint)
-	})
 }
 
 func (h *hooks) listEndpoints(x *server.Exchange, env uint32) *server.Fault {
@@ -252,7 +238,10 @@ func (h *hooks) patchEndpoint(x *server.Exchange) *server.Fault {
 			return fault
 		}
 		c.ID = id
-		return h.answerEndpoint(x, billing.KindUpdateWebhookEndpoint, &c, c.Env, id, nil, "")
+		if fault = h.done(x, billing.KindUpdateWebhookEndpoint, &c); fault != nil {
+			return fault
+		}
+		return h.getEndpoint(x, id)
 	})(x)
 }
 
@@ -273,11 +262,34 @@ func (h *hooks) rotateSecret(x *server.Exchange, id [16]byte) *server.Fault {
 	if fault != nil {
 		return fault
 	}
-	sealed, secret, fault := h.mintSecret(env, id)
+	c := billing.RotateWebhookSecret{Env: env, ID: id, Actor: x.By()}
+	if c.Secret, _, fault = h.mintSecret(env, id); fault != nil {
+		return fault
+	}
+	repeated, replayed, fault := h.singly(x, env, billing.KindRotateWebhookSecret, &c)
+	switch {
+	case fault != nil || replayed:
+	case repeated:
+		fault = faultSecretLost
+	default:
+		if fault = h.answerRotated(x, &c); fault == nil {
+			fault = billinglog.KeepAnswer(x, h.onceCommand(x, env, 0, nil), 0)
+		}
+	}
 	if fault != nil {
 		return fault
 	}
-	return h.answerEndpoint(x, billing.KindRotateWebhookSecret, &billing.RotateWebhookSecret{
-		Env: env, ID: id, Secret: sealed, Actor: x.By(),
-	}, env, id, sealed, secret)
+	return h.showSecret(x, env, id)
+}
+
+// answerRotated answers with the endpoint as it is, and with the secret that a command gave it:
+// another request may have made a newer one.
+func (h *hooks) answerRotated(x *server.Exchange, c *billing.RotateWebhookSecret) *server.Fault {
+	return h.read(x, func() *server.Fault {
+		v, ok := h.machine.WebhookEndpoint(c.Env, c.ID)
+		if !ok {
+			return server.FaultOf(engine.OutcomeWebhookUnknown)
+		}
+		return answerSealed(x, 200, &v, bytes.Equal(v.Secret, c.Secret))
+	})
 }

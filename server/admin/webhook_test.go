@@ -193,7 +193,11 @@ func TestARepeatedEndpointRequestIsTheFirstAnswer(t *testing.T) {
 	again()
 	one := hooksPath + "/" + first.data()["id"].(string)
 	n.call("PATCH", one, `{"url":"https://moved.example/","enabled":false}`).is(200, "")
-	n.call("POST", one+"/rotate-secret", "").is(200, "")
+	rotated := n.once(one+"/rotate-secret", "r", "").is(200, "")
+	require.True(t, strings.HasPrefix(rotated.data()["secret"].(string), "whsec_"))
+	require.NotEqual(t, first.data()["secret"], rotated.data()["secret"])
+	require.Equal(t, rotated.raw, n.once(one+"/rotate-secret", "r", "").is(200, "").raw,
+		"the secret in use stays")
 	again()
 	n.once(hooksPath, "k", `{"url":"https://other.example/"}`).is(409, "idempotency_key_reused")
 	require.Len(t, n.call("GET", hooksPath, "").list(), 1)
@@ -210,7 +214,7 @@ func TestARepeatedEndpointRequestIsTheFirstAnswer(t *testing.T) {
 	_, err = snapshot.WriteTo(&stored)
 	require.NoError(t, err)
 	require.Contains(t, stored.String(), `"secret":"sealed:`, "first answers are kept")
-	for _, made := range []map[string]any{first.data(), second} {
+	for _, made := range []map[string]any{first.data(), rotated.data(), second} {
 		require.NotContains(t, stored.String(), made["secret"], "with their secrets sealed")
 	}
 

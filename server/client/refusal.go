@@ -80,9 +80,9 @@ var declaredRefusals = server.Refusals{
 		"listReservations": "customer_not_found budget_not_found",
 		"getReservation":   noReservation,
 		"settleReservation": noReservation + budgetCodes + "reservation_closed reservation_short " +
-			"reservation_invalid reservation_billed settled_more usage_voided usage_final " +
-			"feature_not_found event_key_reserved duplicate_key key_reused keys_full key_unproven " +
-			"key_rebound occurred_too_early occurred_too_late customer_archived overflow " +
+			"reservation_invalid reservation_billed reservation_period settled_more usage_voided " +
+			"usage_final feature_not_found event_key_reserved duplicate_key key_reused keys_full " +
+			"key_unproven key_rebound occurred_too_early occurred_too_late customer_archived overflow " +
 			"journal_unavailable",
 		"extendReservation": noReservation + budgetCodes + "reservation_closed reservation_short " +
 			"reservation_invalid not_entitled key_rebound overflow",

@@ -176,16 +176,24 @@ func write(
 		key, _ := ctx.Value(repeatKey{}).(string)
 		r.Header = map[string]string{"Idempotency-Key": either(key, rand.Text())}
 	}
-	wait := StartProgress("waiting for the answer", 0)
+	wait, tries := StartProgress("waiting for the answer", 0), client.Retries()
 	answer, err := client.Do(ctx, r)
 	wait.End()
 	if err == nil {
 		err = answer.Err()
 	}
+	if r.Method == "DELETE" && client.Retries() > tries && endpointGone(err) {
+		err = nil // a try whose answer was lost has removed it
+	}
 	if err == nil && take != nil {
 		err = take(answer)
 	}
 	return err
+}
+
+func endpointGone(err error) bool {
+	var refused *api.Error
+	return errors.As(err, &refused) && refused.Code == "webhook_endpoint_not_found"
 }
 
 // repeatKey is where a context has the key of a change, by which a repeat counts once.

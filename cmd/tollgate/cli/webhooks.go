@@ -28,10 +28,8 @@ type webhooksCommand struct {
 
 func (f *inEnvironment) endpoints() string { return f.path() + "/webhook-endpoints" }
 
-// reveal sends a request whose answer holds a secret, and prints that. It is sent once: a repeat
-// would make another.
+// reveal sends a request whose answer holds a secret, and prints that.
 func (f *inEnvironment) reveal(ctx context.Context, out io.Writer, r api.Request) error {
-	r.Once = true
 	return f.write(ctx, r, func(answer api.Answer) error {
 		var made api.WebhookEndpoint
 		if err := answer.Data(&made); err != nil {
