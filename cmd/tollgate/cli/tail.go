@@ -33,7 +33,7 @@ func (c *eventsTailCommand) Help() string {
 
 const (
 	tailPause = time.Second
-	// tailLate is how much earlier than the newest an event of a customer's own list may have occurred.
+	// tailLate is how much earlier than the newest an event of one's own list may have occurred.
 	tailLate = 2 * time.Minute
 	// tailMost is how many events are read at a time.
 	tailMost = 10_000
