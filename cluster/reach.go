@@ -15,7 +15,7 @@ const reachLimit = 10 * time.Minute
 
 var (
 	errUnreached = errors.New("cluster: that node has not answered heartbeats")
-	errOutdated  = errors.New("cluster: that node is back, and is told again how far the log is")
+	errOutdated  = errors.New("cluster: that node is back, and must learn again how far the log is")
 )
 
 // reach remembers which nodes did not answer replication, and holds further requests to them until

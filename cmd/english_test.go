@@ -3,6 +3,8 @@ package cmd_test
 import (
 	"bytes"
 	"fmt"
+	"go/scanner"
+	"go/token"
 	"os"
 	"os/exec"
 	"regexp"
@@ -57,8 +59,8 @@ var refused = []struct {
 	{regexp.MustCompile(`\bthrice\b|\bbesides that\b|\bwherefore\b|\bamidst\b`), "a plain word"},
 }
 
-// refusedOfProduct are phrases that documents, pages and comments do not use, other than those of
-// tests. Names of functions and of customers are exempt.
+// refusedOfProduct are phrases that documents, pages, comments and string literals do not use, but
+// for those of tests. Names of functions and of customers are exempt.
 var refusedOfProduct = []struct {
 	phrase  *regexp.Regexp
 	instead string
@@ -66,6 +68,22 @@ var refusedOfProduct = []struct {
 	{regexp.MustCompile(`(?i)(?:^|[^"])\bnobody\b`), "no client, no node, no one"},
 	{regexp.MustCompile(`(?i)(?:^|\w )beside\b`), "next to, alongside, with, compared with, during"},
 	{regexp.MustCompile(`(?i)//.*\bsays that\b`), "means that, reports"},
+}
+
+// refusedOfTexts are phrases that string literals, pages and guides do not use, other than those of
+// tests: what users read.
+var refusedOfTexts = []struct {
+	phrase  *regexp.Regexp
+	instead string
+}{
+	{regexp.MustCompile(`\bno more(?:$|["<.,;:] ?)`), "no longer"},
+	{regexp.MustCompile(`\b(?:come|came) of it\b`), "result, status"},
+	{regexp.MustCompile(`\bis told\b`), "is notified, is reported, is documented"},
+	{regexp.MustCompile(`\bare told\b`), "are notified, are reported, are documented"},
+	{regexp.MustCompile(`\blies there\b`), "the file"},
+	{regexp.MustCompile(`\bas long as that\b`), "while"},
+	{regexp.MustCompile(`\b[Aa]t most (?:in )?a (?:month|window|period)\b`), "Monthly maximum"},
+	{regexp.MustCompile(`\w, at most(?:$|["<])`), "Maximum …"},
 }
 
 // refusedLabels are those that pages, help and the summaries of routes do not have: what a person
@@ -116,16 +134,62 @@ func TestLabelsAreTheFieldsWords(t *testing.T) {
 	report(t, "labels are the field's words", offenders)
 }
 
-// prose is what product code and documents say to readers in a line.
-func prose(path, line string) string {
+// prose is what product code and documents say to readers, by line: of Go its string literals of
+// more than a word, and after "//" its comments.
+func prose(path string, lines []string) []string {
 	switch {
 	case strings.HasSuffix(path, "_test.go") || strings.HasSuffix(path, "_gen.go"):
-		return ""
+		return nil
 	case strings.HasSuffix(path, ".go"):
-		_, comment, _ := strings.Cut(line, "//")
-		return "//" + comment
+		texts := literals(lines)
+		for i, line := range lines {
+			_, comment, _ := strings.Cut(line, "//")
+			texts[i] += "//" + comment
+		}
+		return texts
 	}
-	return line
+	return lines
+}
+
+// userTexts are the lines of prose that users read.
+func userTexts(path string, lines []string) []string {
+	switch {
+	case strings.HasSuffix(path, "_test.go") || strings.HasSuffix(path, "_gen.go"):
+		return nil
+	case strings.HasSuffix(path, ".go"):
+		return literals(lines)
+	case strings.HasSuffix(path, ".html") || strings.HasSuffix(path, "/guide.md") ||
+		path == "server/workspace/operators.md":
+		return lines
+	}
+	return nil
+}
+
+// inState is a reason that is part of the workspace engine's state, as its pins have it, and of the
+// dictionary by which texts are packed.
+const inState = "Nobody helped in time."
+
+// literals are the string literals of a Go file's lines that have more than one word.
+func literals(lines []string) []string {
+	text := []byte(strings.Join(lines, "\n"))
+	found := make([]string, len(lines))
+	files := token.NewFileSet()
+	file := files.AddFile("", -1, len(text))
+	var s scanner.Scanner
+	s.Init(file, text, nil, 0)
+	for {
+		pos, kind, literal := s.Scan()
+		if kind == token.EOF {
+			return found
+		}
+		if kind != token.STRING || !strings.Contains(literal, " ") {
+			continue
+		}
+		first := file.Line(pos) - 1
+		for i, line := range strings.Split(strings.Trim(literal, "`\""), "\n") {
+			found[first+i] += strings.ReplaceAll(line, inState, "") + "\" "
+		}
+	}
 }
 
 // isNo finds "a 5 is no boolean"; "there is no", "is no longer" and "is no more than" are English.
@@ -161,12 +225,15 @@ func TestTextsArePlainEnglish(t *testing.T) {
 	t.Chdir(root)
 	list, err := exec.Command("git", "ls-files", "*.go", "*.md", "*.html", "*.js", "*.yaml", "*.txt").Output()
 	require.NoError(t, err)
-	var everywhere, ofProduct []quick
+	var everywhere, ofProduct, ofTexts []quick
 	for _, r := range refused {
 		everywhere = append(everywhere, quickly(t, r.phrase, r.instead))
 	}
 	for _, r := range refusedOfProduct {
 		ofProduct = append(ofProduct, quickly(t, r.phrase, r.instead))
+	}
+	for _, r := range refusedOfTexts {
+		ofTexts = append(ofTexts, quickly(t, r.phrase, r.instead))
 	}
 	var offenders []string
 	for _, path := range strings.Fields(string(list)) {
@@ -180,22 +247,24 @@ func TestTextsArePlainEnglish(t *testing.T) {
 		}
 		require.NoError(t, err)
 		lower := bytes.ToLower(text)
-		look := func(phrases []quick, says func(line string) string) {
+		all := strings.Split(string(text), "\n")
+		look := func(phrases []quick, lines []string) {
 			for _, q := range phrases {
 				if !bytes.Contains(lower, q.part) {
 					continue
 				}
-				for i, line := range strings.Split(string(text), "\n") {
-					if found := q.phrase.FindString(says(line)); found != "" {
+				for i, line := range lines {
+					if found := q.phrase.FindString(line); found != "" {
 						offenders = append(offenders,
 							fmt.Sprintf("%s:%d: %q: say %q", path, i+1, found, q.instead))
 					}
 				}
 			}
 		}
-		look(everywhere, func(line string) string { return line })
-		look(ofProduct, func(line string) string { return prose(path, line) })
-		for i, line := range strings.Split(string(text), "\n") {
+		look(everywhere, all)
+		look(ofProduct, prose(path, all))
+		look(ofTexts, userTexts(path, all))
+		for i, line := range all {
 			if !strings.Contains(line, " no ") {
 				continue
 			}

@@ -88,7 +88,7 @@ func (f *Refusals) known() (map[string]*Fault, error) {
 		case other == nil:
 			known[fault.Code] = fault
 		case other.Status != fault.Status:
-			return nil, fmt.Errorf("server: the code %s has the status %d and %d",
+			return nil, fmt.Errorf("server: the code %s has two statuses, %d and %d",
 				fault.Code, other.Status, fault.Status)
 		}
 	}

@@ -158,7 +158,7 @@ func (b *browser) reserve() {
 	for _, total := range []string{"1", "2"} {
 		b.fill("#used-0", total)
 		b.press(`#settle button[value="no"]`)
-		b.reads("#confirm", "Adds to the bill, at most")
+		b.reads("#confirm", "Maximum added to the bill")
 		b.confirm("A part of the reservation was settled")
 	}
 	b.fill("#used-0", "3")

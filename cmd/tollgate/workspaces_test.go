@@ -91,7 +91,7 @@ func TestStrangersFromTheCommandLine(t *testing.T) {
 	s.holds(s.ok("workspaces", "list", "--unclaimed"), strange.ID, "strange", "192.0.2.0/24", "1050")
 	require.Contains(t, s.ok("workspaces", "list", "--unclaimed"), "hold 1.0 KiB of 1.0 GiB")
 	for range 2 {
-		require.Contains(t, s.ok("workspaces", "remove", strange.ID), strange.ID+" is removed since")
+		require.Contains(t, s.ok("workspaces", "remove", strange.ID), strange.ID+" was removed at")
 	}
 	_, code := s.run("workspaces", "show", strange.ID)
 	require.Equal(t, 1, code)

@@ -32,7 +32,7 @@ type CreatePool struct {
 	// Metadata has at most 8 KiB.
 	Metadata []byte `wire:"12" json:"metadata" as:"object"`
 	Actor    string `wire:"13"`
-	// LowBalance is the balance at which the pool is told to be low; 0: none.
+	// LowBalance is the balance at which the pool counts as low; 0: none.
 	LowBalance decimal.Decimal `wire:"14" json:"lowBalance" rule:"min=0"`
 }
 
@@ -88,7 +88,7 @@ func (c *CreatePool) valid(policy credit.Policy) bool {
 
 func validLowBalance(low decimal.Decimal) bool { return low.Sign() >= 0 && low.InRange() }
 
-// SetLowBalance changes the balance at which a pool is told to be low. A pool that is low already
+// SetLowBalance changes the balance at which a pool counts as low. A pool that is low already
 // is told when it has been above and comes down again.
 type SetLowBalance struct {
 	Env uint32   `wire:"1"`

@@ -21,7 +21,7 @@ type PoolRequest struct {
 	Priority       *int        `json:"priority,omitzero"`
 	// Metadata has at most 8 KiB.
 	Metadata json.RawMessage `json:"metadata,omitzero"`
-	// LowBalance is the balance at which the pool is told to be low; 0: none.
+	// LowBalance is the balance at which the pool counts as low; 0: none.
 	LowBalance json.Number `json:"lowBalance,omitzero"`
 }
 

@@ -240,11 +240,11 @@ type CreditAllocation struct {
 	RolloverCap      json.Number `json:"rolloverCap,omitzero"`
 	// HardLimit keeps the balance from going below zero.
 	HardLimit bool `json:"hardLimit"`
-	// LowBalance is the balance at which the pool is told to be low; 0: none.
+	// LowBalance is the balance at which the pool counts as low; 0: none.
 	LowBalance json.Number `json:"lowBalance,omitzero"`
 }
 
-// TopUp is how a pool is topped up, and what has come of it.
+// TopUp is how a pool is topped up, and what it has bought.
 type TopUp struct {
 	State      string      `json:"state"`
 	Below      json.Number `json:"below"`

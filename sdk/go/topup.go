@@ -12,7 +12,7 @@ func (c *Client) SetTopUp(ctx context.Context, pool string, r TopUpRequest) erro
 	return err
 }
 
-// TopUp returns how a pool is topped up, and what has come of it. An Error with the code
+// TopUp returns how a pool is topped up, and what it has bought. An Error with the code
 // top_up_not_found: it was never told to be.
 func (c *Client) TopUp(ctx context.Context, pool string) (v TopUp, err error) {
 	return v, c.get(ctx, topUpPath(pool), &v)

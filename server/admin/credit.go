@@ -193,8 +193,8 @@ func (a *credits) book(
 		return server.FieldFault("expiresAt", server.FieldOutOfRange,
 			"must be ahead of the environment's clock")
 	case engine.OutcomeCreditsEmpty:
-		return onceFault(x, result.Outcome).Saying(
-			"The pool's balance, less what reservations hold of it, does not cover it, and it has a hard limit").With("Nothing was changed.")
+		return onceFault(x, result.Outcome).Saying("The pool has a hard limit, and its balance " +
+			"without reserved credits is below the amount").With("Nothing was changed.")
 	default:
 		return onceFault(x, result.Outcome)
 	}

@@ -31,7 +31,7 @@ func (a *credits) poolRoutes() []server.Route {
 		row("GET", environment+"/pools/{pool}", "showPool", "A pool of credits", a.one(a.showPool),
 			answers(server.RefTo("CreditPool"))),
 		row("PUT", environment+"/pools/{pool}/low-balance", "setLowBalance",
-			"Set the balance at which a pool is told to be low", of(a.setLowBalance),
+			"Set the balance at which a pool counts as low", of(a.setLowBalance),
 			server.Takes(server.RefTo("LowBalanceRequest")), nothing("Set, or it was before")),
 		row("PUT", environment+"/pools/{pool}/top-up", "setTopUp",
 			"Buy credits whenever a pool's balance is low, within a monthly cap", of(a.setTopUp),

@@ -343,7 +343,7 @@ func (r *Recorder) send(payload []byte, checks int) (committed bool) {
 func (r *Recorder) store(payload []byte) bool {
 	err := r.spool.Append(payload)
 	if err != nil && !r.full.Swap(true) {
-		r.log.Error("checks are refused: the audit spool takes no more", "error", err)
+		r.log.Error("checks are refused: the audit spool is full or cannot be written", "error", err)
 	}
 	if err == nil {
 		r.full.Store(false)

@@ -20,7 +20,7 @@ func (a pools) poolRoutes() []server.Route {
 			"Buy credits whenever a pool's balance is low, within a monthly cap", server.AccessFull,
 			byID(a.setTopUp), server.Asks(server.RequestKey), server.Takes(server.RefTo("TopUpRequest")),
 			done),
-		row("GET", topUp, "getTopUp", "How a pool is topped up, and what has come of it",
+		row("GET", topUp, "getTopUp", "How a pool is topped up, and what it has bought",
 			server.AccessRead, byID(a.getTopUp), reads, answers(server.RefTo("TopUp"))),
 		row("DELETE", topUp, "stopTopUp", "Stop topping a pool up", server.AccessFull,
 			byID(a.stopTopUp), server.Asks(server.RequestKey), done),

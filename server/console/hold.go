@@ -408,7 +408,7 @@ func (s *settlement) facts() []fact {
 	price := priceOf(s.visit, s.held.CustomerReferenceID, s.item.FeatureKey, s.more.String(),
 		s.held.State == holdOpen)
 	if price != "" {
-		facts = append(facts, fact{"Adds to the bill, at most", price})
+		facts = append(facts, fact{"Maximum added to the bill", price})
 	}
 	if over, ok := s.total.Sub(s.granted); ok && over.Sign() > 0 {
 		then := ": recorded as overrun where it does not fit"

@@ -66,7 +66,7 @@ func TestAReservationOfAPage(t *testing.T) {
 	for _, c := range []struct{ units, says string }{{"2", "1.00 USD"}, {"5", "1.50 USD"}} {
 		form := b.fill(hold, settle(c.units, "no"))
 		asked := b.asked(hold+"/settle", form).is(200, "Settle a part of this reservation?",
-			"Used of calls, in all", "Adds to the bill, at most", c.says)
+			"Used of calls, in all", "Maximum added to the bill", c.says)
 		safe(t, asked)
 		sure := b.confirmed(asked, form)
 		b.send(hold+"/settle", sure).is(303)
@@ -161,7 +161,7 @@ func TestAPriceSaysThatCreditsPay(t *testing.T) {
 	b.submit(pool, pool+"/grantCredits", fields("amount", "6"))
 	hold := b.hold("held", 6, func(c *billing.Reserve) { c.Customer = "bert" })
 	b.asked(hold+"/settle", b.fill(hold, fields("units.calls", "6", "final", "yes"))).
-		is(200, "Adds to the bill, at most", "3.00 USD, less what the credits pay that it holds")
+		is(200, "Maximum added to the bill", "3.00 USD, less what the credits pay that it holds")
 	b.send(pool+"/deductCredits", b.fill(pool, fields("amount", "5"))).
 		is(400, "less than this that no reservation holds", "aria-invalid")
 	b.submit(pool, pool+"/freezePool", url.Values{})

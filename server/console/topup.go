@@ -60,7 +60,7 @@ var topUpForm = []struct{ form, api, name string }{
 	{"below", "below", "Buy when available credits fall below"},
 	{"credits", "amount", "Credits"},
 	{"price", "price", "Price"},
-	{"cap", "monthlyCap", "At most a month"},
+	{"cap", "monthlyCap", "Monthly maximum"},
 }
 
 // setTopUp asks about a top-up, and sets it once that is confirmed.
@@ -128,7 +128,7 @@ func askTopUp(v *visit, id string) {
 			{"Buys", credits + " for " + money("price")},
 			{"When less is free than", page.Amount(amounts["below"].String())},
 			{"Balance now", balanceWords(&pool)},
-			{"At most in a month (UTC)", money("cap")},
+			{"Monthly maximum (UTC)", money("cap")},
 			{"Charges", v.typed("card")},
 		},
 		Notes: []string{"A payment that fails turns it off. What was bought this month counts on."},

@@ -150,7 +150,7 @@ const homeText = `<!doctype html>
 <h1>Tollgate</h1>
 <p>Two HTTP APIs over one engine. The workspace API checks whether an agent can complete a task
 in a product: save the task, read what a run costs, start it, and let a verification call of ours
-decide what came of it. The client API meters usage, decides whether a customer may use a feature,
+decide the outcome. The client API meters usage, decides whether a customer may use a feature,
 and bills.</p>
 <p>An agent needs no person to begin: one request to /v1/signup creates a workspace and an API
 key.</p>

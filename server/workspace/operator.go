@@ -71,7 +71,7 @@ func tool(path, operation, about string, handle func(*server.Exchange) *server.F
 func (o *Operator) tools() []server.Route {
 	owner, done := server.TextSchema(1, maxOwner), server.AnswerSchema[tenantAnswer]()
 	remove := tool("", "removeWorkspace",
-		"Remove an unclaimed workspace: its keys work no more, what it holds is gone",
+		"Remove an unclaimed workspace: its keys stop working, its data is deleted",
 		o.remove, server.Object(), removedSchema())
 	remove.Method = "DELETE"
 	return append(o.alertTools(), []server.Route{

@@ -38,7 +38,7 @@ type budgetsPut struct {
 	Name        string        `json:"name" required:"" help:"What people call it."`
 	Parent      string        `json:"parent,omitempty" help:"The budget above a new one."`
 	Customer    string        `json:"customerReferenceId,omitempty" help:"The customer whose own budget it is: its externalClientCustomerId."`
-	Limit       []budgetLimit `json:"limits,omitempty" sep:"none" placeholder:"LIMIT" help:"A limit, such as \"price USD 40 day\", \"units FEATURE 100 month\" or \"cost 9 lifetime\", with feature=KEY, zone=Europe/Berlin, at=50,90 (percents that are told) and soft behind it; repeatable."`
+	Limit       []budgetLimit `json:"limits,omitempty" sep:"none" placeholder:"LIMIT" help:"A limit, such as \"price USD 40 day\", \"units FEATURE 100 month\" or \"cost 9 lifetime\", with feature=KEY, zone=Europe/Berlin, at=50,90 (percents at which a webhook is sent) and soft behind it; repeatable."`
 }
 
 // Help says what becomes of limits.

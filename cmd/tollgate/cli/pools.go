@@ -17,8 +17,8 @@ type poolsCommand struct {
 	Reverse      call[poolsReverse, transaction]       `cmd:"" call:"POST transactions/{Transaction}/reverse" help:"Take a grant or a deduction back, once."`
 	LowBalance   call[poolsLowBalance, none]           `cmd:"" call:"PUT pools/{Pool}/low-balance" says:"Pool {Pool} is low at {Amount}." help:"Set the balance at which the webhook credits.low is sent; 0: none."`
 	TopUp        call[poolsTopUp, none]                `cmd:"" call:"PUT pools/{Pool}/top-up" says:"Pool {Pool} is topped up below {Below}." help:"Buy credits whenever few are free, within a monthly cap."`
-	ShowTopUp    call[poolOutput, topUp]               `cmd:"" call:"GET pools/{Pool}/top-up" help:"Show how a pool is topped up, and what has come of it."`
-	StopTopUp    call[poolFlags, none]                 `cmd:"" call:"DELETE pools/{Pool}/top-up" says:"Pool {Pool} is topped up no more." help:"Stop topping a pool up."`
+	ShowTopUp    call[poolOutput, topUp]               `cmd:"" call:"GET pools/{Pool}/top-up" help:"Show how a pool is topped up, and what it has bought."`
+	StopTopUp    call[poolFlags, none]                 `cmd:"" call:"DELETE pools/{Pool}/top-up" says:"Pool {Pool} is no longer topped up." help:"Stop topping a pool up."`
 	EndTopUp     call[poolsEndTopUp, none]             `cmd:"" call:"POST pools/{Pool}/top-up/end" says:"Purchase {Purchase} is over." help:"End a purchase that the provider was never paid for."`
 	Freeze       call[poolFlags, none]                 `cmd:"" call:"POST pools/{Pool}/freeze" says:"Pool {Pool} is frozen." help:"Refuse deductions and usage; grants are still taken."`
 	Unfreeze     call[poolFlags, none]                 `cmd:"" call:"POST pools/{Pool}/unfreeze" says:"Pool {Pool} is no longer frozen." help:"Take deductions and usage again."`

@@ -182,5 +182,5 @@ type removed struct {
 }
 
 func (v *removed) print(out io.Writer) error {
-	return Say(out, "%s is removed since %s. Its keys work no more.", v.ID, instant(v.At))
+	return Say(out, "%s was removed at %s. Its keys no longer work.", v.ID, instant(v.At))
 }

@@ -75,7 +75,7 @@ func fitConnections(c *config.Connections, log *slog.Logger) error {
 	wanted := *c
 	lowerConnections(c, files)
 	if *c != wanted {
-		log.Warn("fewer connections than configured: the limit of open files allows no more",
+		log.Warn("fewer connections than configured: the limit of open files does not allow more",
 			"openFiles", files, "needed", wanted.Total+doctor.OwnFiles,
 			"connections", c.Total, "perAddress", c.PerAddress, "remedy", "ulimit -n, LimitNOFILE=")
 	}

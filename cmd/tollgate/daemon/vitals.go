@@ -133,7 +133,7 @@ func (n *node) certificates() []doctor.Certificate {
 		leaf, refused := pair.Leaf()
 		c := doctor.Shown(shown.use, shown.file, leaf, shown.trusted)
 		if refused != nil {
-			c.Problem = "what lies there now is not taken, the one before it is in use: " + refused.Error()
+			c.Problem = "the new file was refused, the previous one stays in use: " + refused.Error()
 		}
 		list = append(list, c)
 	}

@@ -24,7 +24,8 @@ func Markdown(document []byte) (files map[string]string, err error) {
 		"They are made of the OpenAPI document by the tests.")
 	files = map[string]string{
 		"objects.md": explained("Objects", "A name with * is always there.", r.objects()),
-		"errors.md":  explained("Errors", "Every code that an operation answers, with an answer that has it; without one where no test is answered it.", r.errors()),
+		"errors.md": explained("Errors",
+			"Every code that an operation answers, with an example where a test got one.", r.errors()),
 	}
 	for _, part := range parts {
 		name := strings.TrimPrefix(part.URL, "./") + ".md"

@@ -312,10 +312,10 @@ func (e *evaluator) understandable(r *document.AuthRequired) document.Evaluation
 			e.f.SelfService...)
 	case declared && obtained:
 		return e.declared(shows(document.Yes, "setup_declared_and_told",
-			"How a credential is sent is declared, and how one is obtained is told.", e.f.Setup...))
+			"How a credential is sent is declared, and how one is obtained is documented.", e.f.Setup...))
 	case obtained:
 		return shows(document.Partial, "setup_told",
-			"How a credential is obtained is told, but no document declares how it is sent.",
+			"How a credential is obtained is documented, but no document declares how it is sent.",
 			e.f.Setup...)
 	case declared:
 		return say(document.Partial, "setup_declared",
@@ -351,9 +351,9 @@ func (e *evaluator) cost() document.Evaluation {
 			"Prices stand in texts, but no page about prices was read.", prices...)
 	case e.f.Model != nil && e.f.Model.Value != "on_request":
 		return say(document.Partial, "cost_model_only",
-			"How prices are made is told, but no price.", document.Cited(e.f.Model)...)
+			"How prices are calculated is documented, but no price is.", document.Cited(e.f.Model)...)
 	case len(e.f.OnDemand) > 0 && e.looked(pricing...):
-		return shows(document.No, "cost_on_request", "Prices are told on request only.",
+		return shows(document.No, "cost_on_request", "Prices are given on request only.",
 			e.f.OnDemand...)
 	case len(e.f.PricingPages) > 0 && !e.f.PricingRead:
 		return say(document.Unknown, "cost_page_unread",
@@ -379,7 +379,7 @@ func (e *evaluator) ambiguities() []document.Ambiguity {
 	}
 	if len(e.f.OnDemand) > 0 && len(e.f.Prices)+len(e.f.Plans) > 0 {
 		all = append(all, document.Ambiguity{
-			Reason: "Some prices are stated, and some are told on request only.",
+			Reason: "Some prices are stated, and some are given on request only.",
 			Rule:   "price_partly_on_request", BasedOn: document.Cited(e.f.OnDemand),
 		})
 	}

@@ -173,8 +173,8 @@ func acquired(d *document.Document, elsewhere bool) Stage {
 		return as(Success, "credential_self_service", setup)
 	case setup.Verdict == document.Yes:
 		// A person can read how; the agent reads no prose, and may find no request that it can send.
-		return say(Unknown, "credential_setup_told", "How a credential is obtained is told, and no "+
-			"published request is known that an agent can make one by.", setup.BasedOn...)
+		return say(Unknown, "credential_setup_told", "How a credential is obtained is documented, and "+
+			"no published request is known that an agent can make one by.", setup.BasedOn...)
 	case setup.Verdict == document.No:
 		// Nothing speaks of one: neither that it is needed, nor that it is not.
 		return as(Unknown, "credential_not_spoken_of", setup)

@@ -133,7 +133,7 @@ func (a *LLM) Run(ctx context.Context, t Task, emit func(Event)) (Report, error)
 		// Not blocked: signing up instead would prove something else than what the owner asked for.
 		return Report{
 			Step: "authenticate", Code: "signs_up_only",
-			Reason: "The flow has a test account, and a model is told no password. Choose the agent http.",
+			Reason: "The flow has a test account, and models get no passwords. Choose the agent http.",
 		}, nil
 	}
 	s := &session{LLM: a, task: t, emit: emit}
@@ -234,7 +234,7 @@ func (s *session) do(ctx context.Context, name string, args *toolArguments) stri
 		}
 		// Not cut: a checkpoint that ends in half a key is not found to hold one.
 		if len(args.Question) > maxNotes || len(args.Notes) > maxNotes {
-			return fmt.Sprintf("A question and notes have %d bytes each at most.", maxNotes)
+			return fmt.Sprintf("A question and notes may have at most %d bytes each.", maxNotes)
 		}
 		return s.askPerson(args)
 	case "finish":

@@ -71,7 +71,7 @@ type CreditAllocationDocument struct {
 	RolloverCap      decimal.Decimal `wire:"9" json:"rolloverCap" if:"HasCap"` // maximum carried over
 	// HardLimit keeps the balance from going below zero.
 	HardLimit bool `wire:"10" json:"hardLimit"`
-	// LowBalance is the balance at which the pool is told to be low; 0: none.
+	// LowBalance is the balance at which the pool counts as low; 0: none.
 	LowBalance decimal.Decimal `wire:"11" json:"lowBalance" if:"Watched()"`
 }
 

@@ -7,7 +7,7 @@ import (
 	"tollgate/engine/decimal"
 )
 
-// TopUpView is how a pool is topped up, and what has come of it.
+// TopUpView is how a pool is topped up, and what it has bought.
 //
 //schema:answer billingview TopUp
 type TopUpView struct {
