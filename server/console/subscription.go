@@ -180,8 +180,8 @@ func askChange(v *visit) {
 		return
 	}
 	if kind == "UPGRADE" {
-		q.Notes = []string{"The new plan applies at once. What is left of the price paid for this period " +
-			"is credited, and usage so far counts under the new plan's limits."}
+		q.Notes = []string{"The new plan applies at once. What is left of the price paid for this " +
+			"period is credited, and usage so far counts under the new plan's limits."}
 	} else {
 		q.Facts = append(q.Facts, fact{"Takes effect", page.When(s.CurrentPeriodEnd)})
 		q.Notes = []string{"The present plan stays until its period ends."}
