@@ -109,7 +109,7 @@ func TestAnApprovalLink(t *testing.T) {
 		ID: enginetest.ID("first"), Result: state.PaymentPaid, Payment: "pi", Card: "card",
 	})
 	require.Contains(t, s.sees(owner.Root+"/purchases/"+api.NounPurchase.Text(enginetest.ID("first"))),
-		"It is paid")
+		"The purchase is paid")
 	a = s.ask("GET", link, nil)
 	require.Equal(t, 404, a.status)
 	require.Contains(t, a.body, "This link is no longer valid")

@@ -46,8 +46,7 @@ func (p *purchasePage) Says() string {
 				"here in a moment."
 		}
 		return "You approved the purchase. It is paid on the payment provider's page, which saves " +
-			"the card: " +
-			"later purchases within your cap are charged to it without asking you. " +
+			"the card: later purchases within your cap are charged to it without asking you. " +
 			"Nothing is charged yet."
 	case state.PurchaseProcessing:
 		return "The saved card is being charged. Nothing needs to be done."
