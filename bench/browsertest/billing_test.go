@@ -113,9 +113,9 @@ func (b *browser) applyCatalog() {
 	b.press("#apply")
 	b.reads("#notice", "The catalog was applied")
 	b.page("catalog")
-	b.unfold("Calculate a price")
+	b.follow("Calculate a price")
 	b.fill(`[name="units.calls"]`, "2450")
-	b.press("details[open] form button")
+	b.press("#calculate button")
 	b.reads("#price", "49.00 USD")
 	b.page("catalog-price")
 
