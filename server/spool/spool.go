@@ -188,8 +188,8 @@ func (s *Spool) Append(block []byte) error {
 	})
 }
 
-// syncLater makes durable what was appended shortly after another block. It tries until it can, less
-// and less often.
+// syncLater makes durable what was appended shortly after another block. It tries until it can,
+// less and less often.
 func (s *Spool) syncLater() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -345,10 +345,6 @@ type Crossing struct {
 	Soft    bool
 }
 
-// limitsPerUnit is how many limits a charge or a hold visits for a unit of an entry's work. A limit
-// takes 0.13 µs: the longest entry of the smallest events takes 5 ms, whatever its budgets.
-const limitsPerUnit = 8
-
 // Charge counts a charge at a node and each above it, at an instant, whatever limits say. asked is
 // set where Ask has admitted it last: it counts where it was asked for, and is beyond no limit. It
 // appends to record what counted where, as Counted.

@@ -420,8 +420,8 @@ type ArchiveBudget struct {
 	Actor string `wire:"3"`
 }
 
-// FreezeBudget makes a budget and all below it refuse usage and holds, or ends that. Up to the units
-// and the money that are held, reservations are settled all the same.
+// FreezeBudget makes a budget and all below it refuse usage and holds, or ends that. Up to the
+// units and the money that are held, reservations are settled all the same.
 type FreezeBudget struct {
 	Env    uint32 `wire:"1"`
 	Key    string `wire:"2"`

@@ -116,8 +116,8 @@ func leads(f *Forest, node uint32) uint32 {
 	return 0
 }
 
-// link makes a node and its limits lead on: the tree has changed there or above. It returns how many
-// limits it has visited.
+// link makes a node and its limits lead on: the tree has changed there or above. It returns how
+// many limits it has visited.
 func link(f *Forest, node uint32) (visited int) {
 	n := f.nodes.Read(node)
 	f.first.Set(node, leads(f, node))
