@@ -211,10 +211,10 @@ func (t *turn) pickThen(c *catalogs.Catalog, u *usageTarget, occurredAt int64) b
 		case !at.Found() || b.EndedAt != 0 && occurredAt >= b.EndedAt:
 		case occurredAt < b.CreatedAt:
 			if b.EndedAt == 0 {
-				since.offer(at, b.Life(), t.fullThen(&at, closed, occurredAt))
+				since.offer(at, b.Life(), t.fullThen(u, &at, closed, occurredAt))
 			}
 		default:
-			then.offer(at, b.Life(), t.fullThen(&at, closed, occurredAt))
+			then.offer(at, b.Life(), t.fullThen(u, &at, closed, occurredAt))
 		}
 		row = b.Next
 	}
@@ -224,15 +224,20 @@ func (t *turn) pickThen(c *catalogs.Catalog, u *usageTarget, occurredAt int64) b
 	return since.best()
 }
 
-// fullThen reports whether the limit for usage at an instant is reached.
-func (t *turn) fullThen(at *book.Place, closed bool, occurredAt int64) bool {
+// fullThen reports whether the limit for usage at an instant is reached, with what is held where it
+// is compared with the present counter.
+func (t *turn) fullThen(u *usageTarget, at *book.Place, closed bool, occurredAt int64) bool {
+	held, _ := t.heldBeside(u.customer, *at, u.now)
 	if !closed {
-		return at.Feature.Full(t.Counters.Reading(at.Counter, at.Feature))
+		return at.Feature.FullBeside(t.Counters.Reading(at.Counter, at.Feature), held)
 	}
 	l := t.OpenProjection(at.Subscription)
 	t.Spend(2 * l.Weight())
 	spot, _ := l.SpotAt(occurredAt, at.Feature.Feature)
-	total, f, _ := l.Compared(spot.Closed, at.Feature.Feature)
+	total, f, present := l.Compared(spot.Closed, at.Feature.Feature)
+	if present {
+		return f.FullBeside(total, held)
+	}
 	return f.Full(total)
 }
 

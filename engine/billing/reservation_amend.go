@@ -164,7 +164,7 @@ func (c *SettleReservation) markBeyond(
 			t.budgets.AdmitCorrections(h.now, list...) == engine.OutcomeDone {
 			continue
 		}
-		fits := t.maxFitting(decimal.Decimal{}, deltas[i], len(list), func(units decimal.Decimal) (bool, int) {
+		fit := func(units decimal.Decimal) (bool, int) {
 			cost := c.states(t, h, k, i, sums.Of(k.units, units), totals)
 			outcome, work := h.amendEvent(t, k, units, cost, true), 1
 			if k.projection != nil {
@@ -175,7 +175,8 @@ func (c *SettleReservation) markBeyond(
 			}
 			trial := append(list[:len(list)-1:len(list)-1], k.budget)
 			return t.budgets.AdmitCorrections(h.now, trial...) == engine.OutcomeDone, work
-		})
+		}
+		fits := t.maxFitting(decimal.Decimal{}, deltas[i], len(list), fit)
 		beyond[i] = decimal.Max(beyond[i], sums.Difference(deltas[i], fits))
 	}
 }
@@ -326,8 +327,8 @@ func (c *SettleReservation) billed(t *turn, h *settling) (
 	return amended, engine.OutcomeDone
 }
 
-// countsAt reports whether usage of an instant would count where the event does; 0: of its own. Where
-// the plan of then lacks the feature, usage counts where it was reserved, as the event does.
+// countsAt reports whether usage of an instant would count where the event does; 0: of its own.
+// Where the plan of then lacks the feature, usage counts where it was reserved, as the event does.
 func (k *correcting) countsAt(t *turn, occurredAt int64) bool {
 	row := k.original.Subscription
 	if occurredAt == 0 || row == 0 || row > t.Subscriptions.Len() ||

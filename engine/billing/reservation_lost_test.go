@@ -124,16 +124,17 @@ func TestAnArchivedPoolKeepsItsCredits(t *testing.T) {
 			ExpiresAt: s.Stamp + 1000*(i+1),
 		}).Outcome)
 	}
-	s.view(s.reserve("r", "videos", 40))
+	s.view(s.reserve("r", "videos", 240))
 	require.Equal(t, engine.OutcomeDone, s.stops()["archived"]().Outcome)
 	part := func(c *billing.SettleReservation) { c.Partial = true }
 	require.Equal(t, "0", s.overrun(s.settle("r", 20, part)))
-	require.Equal(t, "110", s.balance())
+	require.Equal(t, "0", s.overrun(s.settle("r", 200, part)))
+	require.Equal(t, "20", s.balance())
 	s.Stamp += 5000
 	s.DoPayload(engine.KindTick, nil)
-	require.Equal(t, "110", s.balance())
-	require.Equal(t, "0", s.overrun(s.settle("r", 40)))
-	require.Equal(t, "100", s.balance())
+	require.Equal(t, "20", s.balance())
+	_ = restored(t, enginetest.Snapshot(t, s.m))
+	s.settle("r", 240)
 }
 
 // TestAStoppedPoolPaysNoLaterHold: what a reservation holds since it was extended, of another pool,

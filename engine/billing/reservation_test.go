@@ -385,6 +385,47 @@ func TestAPlanWithoutTheFeatureBillsTheHold(t *testing.T) {
 	require.Equal(t, "54", late.String())
 }
 
+// TestALateEventGoesBesideWhatIsHeld: to the subscription that has room, as one of now does.
+func TestALateEventGoesBesideWhatIsHeld(t *testing.T) {
+	m := billing.New(billing.Config{})
+	s := &heldSandbox{enginetest.NewLog(m, enginetest.Epoch), t, m}
+	doc := billing.CatalogDocument{Features: []billing.FeatureDocument{{Key: "calls"}}}
+	for _, key := range []string{"first", "second"} {
+		doc.Plans = append(doc.Plans, billing.PlanDocument{
+			Key: key, Currency: "USD", IntervalMonths: 1, PriceAmount: decimal.FromInt(10),
+			Features: []billing.PlanFeatureDocument{{
+				Key: "calls", PricingType: "usage_based", Pricing: billing.PricingDocument{
+					PricePerUnit: decimal.FromInt(1), HasMax: true, MaxUsage: decimal.FromInt(10),
+					LimitMode: "hard",
+				},
+			}},
+		})
+	}
+	enginetest.NewAccount(s.Log, doc)
+	enginetest.NewCustomer(s.Log, "ada", "first")
+	require.Equal(t, engine.OutcomeDone, s.Do(billing.KindCreateSubscription,
+		&billing.CreateSubscription{
+			Env: 1, ID: enginetest.ID("other"), InvoiceID: enginetest.ID("other's"), Customer: "ada",
+			Plan: "first", GraceDays: 7,
+		}).Outcome)
+	before := s.Stamp
+	s.Stamp += 1000
+	held := s.view(s.reserve("r", "calls", 10)).Items[0].SubscriptionID
+	s.Stamp += 1000
+	require.Equal(t, engine.OutcomeDone, s.Do(billing.KindChangePlan, &billing.ChangePlan{
+		Env: 1, ID: held, ChangeID: enginetest.ID("change"), Plan: "second",
+		Type: billing.ChangeUpgrade,
+	}).Outcome)
+	s.Stamp += 1000
+	for i, want := range []string{"limit_reached", "hard_limit"} {
+		c := enginetest.Usage(s.Log, fmt.Sprint("e", i), "ada", "calls", 10)
+		c.OccurredAt = before
+		require.Equal(t, want,
+			s.DoPayload(billing.KindRecordUsage, c.Seal(nil)).Outcome.String())
+	}
+	require.Equal(t, "0", s.overrun(s.settle("r", 10)))
+}
+
 // TestAnExpiredHoldBlocksNobody: from its instant on, without a tick.
 func TestAnExpiredHoldBlocksNobody(t *testing.T) {
 	s := newHeldSandbox(t)

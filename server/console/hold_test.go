@@ -140,6 +140,7 @@ func TestAnExpiredReservationIsSettled(t *testing.T) {
 		is(200, "Settle and close this reservation?", "The reservation has expired, and holds nothing")
 	b.submit(released, released+"/settle", fields("units.calls", "3", "final", "yes")).
 		is(200, "The reservation was settled", "settled after it had expired")
+	b.get(at+"/usage.csv?customer=anna").is(200, "calls,") // of one day or, near midnight, of two
 	b.get(at+"/customers/anna").is(200, "4 of 10")
 }
 
