@@ -170,7 +170,7 @@ func (h *hooks) showSecret(x *server.Exchange, env uint32, endpoint [16]byte) *s
 
 // faultSecretLost answers a repeated request whose secret cannot be shown again.
 var faultSecretLost = server.NewFault(409, "secret_not_shown",
-	"The secret was made, and cannot be shown again").With("The node's secretsKey has changed since "+
+	"The secret was made, and cannot be shown again").With("The node's secretsKey has changed since " +
 	"then, or the first answer was not kept. Rotate the endpoint's secret.")
 
 // mintSecret makes a sealed secret.
