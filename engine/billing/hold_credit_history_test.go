@@ -194,7 +194,8 @@ func (h *creditHistory) Restore(*rapid.T) {
 	h.l.Machine = h.m
 }
 
-// check compares what was used with what paid for it: credits, a price, or nothing, which is marked.
+// check compares what was used with what paid for it: credits, a price, or nothing, which is
+// marked.
 func (h *creditHistory) check() {
 	for at := h.m.NextDue(); at != 0 && at <= h.l.Stamp; at = h.m.NextDue() {
 		h.l.DoPayload(engine.KindTick, nil)

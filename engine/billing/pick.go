@@ -317,3 +317,17 @@ func (s *state) foresee(customer *book.CustomerRow, d *Decision, now int64) (
 	}
 	return p, l.Counters[p.Counter-l.Sub.FirstCounter].Reading(p.Feature)
 }
+
+// heldBeside returns what a customer's reservations hold of a place's feature and of its credits.
+func (t *turn) heldBeside(
+	customer uint32, at book.Place, now int64,
+) (units, kept decimal.Decimal) {
+	if at.Feature == nil || !t.Customers.Read(customer).Held {
+		return units, kept
+	}
+	units = t.Held.Units(customer, at.Subscription, at.Feature.Feature, now)
+	if at.Credited() {
+		kept = t.Held.Credits(customer, at.Feature.Credits.Pool, now)
+	}
+	return units, kept
+}

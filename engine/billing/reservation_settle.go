@@ -20,8 +20,8 @@ import (
 
 // SettleReservation takes a hold away and records what of it was used, in one entry. Units are
 // running totals of the reservation, so a repeated or reordered one never counts twice. Up to the
-// units and the money that are held it is not refused. The reply is a ReservationView; of a refusal,
-// a Shortage.
+// units and the money that are held it is not refused. The reply is a ReservationView; of a
+// refusal, a Shortage.
 //
 //schema:quick
 type SettleReservation struct {

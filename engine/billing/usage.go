@@ -325,20 +325,6 @@ type settler interface {
 	took(t *turn, draws []credits.Draw)
 }
 
-// heldBeside returns what a customer's reservations hold of a place's feature and of its credits.
-func (t *turn) heldBeside(
-	customer uint32, at book.Place, now int64,
-) (units, kept decimal.Decimal) {
-	if at.Feature == nil || !t.Customers.Read(customer).Held {
-		return units, kept
-	}
-	units = t.Held.Units(customer, at.Subscription, at.Feature.Feature, now)
-	if at.Credited() {
-		kept = t.Held.Credits(customer, at.Feature.Credits.Pool, now)
-	}
-	return units, kept
-}
-
 // countLate counts an event that occurred before the present span, or in an ended subscription.
 func (u *usage) countLate(t *turn, c *RecordUsage) engine.Outcome {
 	l := t.OpenProjection(u.place.Subscription)

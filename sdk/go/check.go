@@ -55,12 +55,12 @@ type Simulation struct {
 
 // Entitlement is a feature of a customer's plans, with what the next check would say.
 type Entitlement struct {
-	EntitlementID  string  `json:"entitlementId"`
-	SubscriptionID string  `json:"subscriptionId"`
-	FeatureKey     string  `json:"featureKey"`
-	IsAllowed      bool    `json:"isAllowed"`
-	Code           string  `json:"code"`
-	Description    string  `json:"description,omitzero"`
+	EntitlementID  string `json:"entitlementId"`
+	SubscriptionID string `json:"subscriptionId"`
+	FeatureKey     string `json:"featureKey"`
+	IsAllowed      bool   `json:"isAllowed"`
+	Code           string `json:"code"`
+	Description    string `json:"description,omitzero"`
 	// Budget is the key of the budget that denies it, if one does.
 	Budget string  `json:"budget,omitzero"`
 	Usage  Counter `json:"usage"`

@@ -100,7 +100,8 @@ func TestTheOverviewsFigures(t *testing.T) {
 			[]string{string(s.Month), string(s.Before), s.Change})
 	}
 	d.earn(&api.UsageTotals{SuspendedSubscriptions: 2, Revenue: []api.RevenueSeries{
-		{Currency: "CHF", PaidInvoices: 9}, {Currency: "EUR", PastDueInvoices: 1},
+		{Currency: "CHF", PaidInvoices: 9},
+		{Currency: "EUR", PastDueInvoices: 1},
 		{Currency: "USD", PastDueInvoices: 3},
 	}})
 	require.Equal(t, []int{2, 4, 3}, []int{d.Suspended, d.PastDue, len(d.Revenue)})
