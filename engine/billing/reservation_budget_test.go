@@ -568,6 +568,55 @@ func TestLostCreditsAreAnOverrunOfABudget(t *testing.T) {
 	}
 }
 
+// TestAStoppedPoolPaysItsHoldOnce: what it pays of one item does not pay the next one, too, although
+// it has been granted more since. The price of that one passes a hard limit.
+func TestAStoppedPoolPaysItsHoldOnce(t *testing.T) {
+	for _, how := range []string{"record", "refuse", "expire"} {
+		s := newBudgetSandbox(t, inUSD("0.1"))
+		first, second := s.pool(), enginetest.ID("second")
+		s.done(billing.KindCreatePool, &billing.CreatePool{
+			Env: 1, ID: second, Customer: "ada", Name: "studio", HardLimit: true,
+		})
+		s.done(billing.KindGrantCredits, &billing.GrantCredits{
+			Env: 1, ID: enginetest.ID("g"), Pool: second, Amount: decimal.FromInt(30),
+			ExpiresAt: s.Stamp + 1000,
+		})
+		c := enginetest.Reservation("r", "ada", "", 0)
+		c.Items = []billing.ReserveItem{
+			{FeatureKey: "videos", Units: decimal.FromInt(200)}, // the first pool's 100 credits
+			{FeatureKey: "images", Units: decimal.FromInt(10)},  // 30 of the second, or 0.20 USD
+		}
+		c.RefuseOverrun, c.SettleOnExpiry = how == "refuse", how == "expire"
+		s.view(s.Do(billing.KindReserve, c))
+		s.done(billing.KindFreezePool, &billing.FreezePool{Env: 1, ID: first})
+		s.done(billing.KindGrantCredits, &billing.GrantCredits{
+			Env: 1, ID: enginetest.ID("more"), Pool: first, Amount: decimal.FromInt(500),
+		})
+		s.Stamp += 1000
+		settle := func(images int64) engine.Result {
+			return s.settle("r", 0, settlesBoth(images, 200))
+		}
+		switch how {
+		case "record":
+			require.Equal(t, "5", s.view(settle(10)).Items[1].Overrun.String())
+		case "refuse":
+			s.refuses(engine.OutcomeBudgetExceeded, settle(10))
+			require.Equal(t, "0", s.view(settle(5)).Items[1].Overrun.String())
+			s.counts("all", "0.1", "0")
+			continue
+		default:
+			s.Stamp += 600_000
+			s.DoPayload(engine.KindTick, nil)
+			v, _ := s.m.Reservation(enginetest.Sandbox, enginetest.ID("reservation r"), s.Stamp)
+			require.Equal(t, "5", v.Items[1].Overrun.String())
+		}
+		s.counts("all", "0.2", "0")
+		require.EqualValues(t, 1, s.m.Stats().Overruns)
+		v, _ := s.m.Pool(enginetest.Sandbox, first)
+		require.Equal(t, "500", v.Balance.String())
+	}
+}
+
 // TestAPartMayCostMoreThanItsShare: what is left to hold of the expected cost is less then.
 func TestAPartMayCostMoreThanItsShare(t *testing.T) {
 	s := newBudgetSandbox(t, ofCost("20"))

@@ -26,6 +26,8 @@ type part struct {
 	beyond, dear bool
 	// tried is set where usage is what try made of it, and still holds.
 	tried bool
+	// owing is what parts before it are to draw of stopped pools.
+	owing []credits.Draw
 }
 
 // plan decides about all parts together. It changes nothing, and nothing that it admits is refused
@@ -70,8 +72,10 @@ func (h *settling) budgeted(t *turn) bool {
 // it, and whether something is held for any of those. node 0: they count in none.
 func (h *settling) weigh(t *turn) (node uint32, dear, held bool, outcome engine.Outcome) {
 	h.charges = h.charges[:0]
+	var owing []credits.Draw
 	for i := range h.parts {
 		p := &h.parts[i]
+		p.owing = owing
 		u, outcome := p.try(t, h)
 		if outcome.Refused() {
 			return 0, false, false, outcome
@@ -79,6 +83,7 @@ func (h *settling) weigh(t *turn) (node uint32, dear, held bool, outcome engine.
 		if p.tried = len(h.parts) == 1; p.tried {
 			p.usage = u
 		}
+		owing = t.OfStopped(u.burning.Draws, owing)
 		if u.charged == nil {
 			continue
 		}
@@ -420,6 +425,7 @@ func (p *part) measure(t *turn, h *settling, u *usage) (outcome engine.Outcome) 
 // need is what the part needs of credits.
 func (p *part) need(h *settling) *credits.Need {
 	n, i := p.usage.need(p.delta), &h.items[p.item]
+	n.Owing = p.owing
 	if h.hold.State == holds.ReservationOpen && i.Pool == p.usage.place.Feature.Credits.Pool {
 		n.Held, n.Since = i.Credits, h.hold.CreatedAt
 	}
@@ -463,7 +469,7 @@ func (p *part) cost(h *settling, e *RecordUsage) {
 // carryOut records a part as a usage event. With the last one the reservation gets its new state.
 func (p *part) carryOut(t *turn, h *settling, c *SettleReservation) engine.Outcome {
 	i, u := &h.items[p.item], &p.usage
-	u.kept = p.keeps(t, h) // parts before it have burnt theirs
+	u.kept, p.owing = p.keeps(t, h), nil // parts before it have burnt theirs
 	h.feature = append(h.feature[:0], h.catalog.Feature(i.Feature).Document.Key...)
 	e := RecordUsage{
 		Env: h.env.Number, Attempt: uint32(t.Index) | 1, Units: p.delta, OccurredAt: p.at,

@@ -113,6 +113,8 @@ type Need struct {
 	// stopped later still pays them.
 	Held  decimal.Decimal
 	Since int64
+	// Owing is what stopped pools are to pay before, and have not paid yet.
+	Owing []Draw
 }
 
 // PlanBurn plans how usage at a place burns credits. It changes nothing. It returns CreditsEmpty if
@@ -178,7 +180,7 @@ func (t *Burner) drawStopped(
 	var stopped []uint32
 	for row := t.S.FirstPool(n.Customer); row != 0; row = t.S.Pools.Read(row).Next {
 		p := t.S.Pools.Read(row)
-		_, fits := p.Consumed.Add(amount)
+		_, fits := p.Consumed.Add(sums.Of(amount, n.owing(row)))
 		if p.Name == name && p.stopped() && fits && n.Since <= t.S.PoolWords(row).StoppedAt {
 			stopped = append(stopped, row)
 		}
@@ -190,15 +192,50 @@ func (t *Burner) drawStopped(
 	for _, row := range stopped {
 		p := t.S.Pools.Read(row)
 		t.Spend(1 + int(p.Grants)/8)
-		owes := decimal.Min(rest, t.S.PoolWords(row).StoppedHeld)
-		left := t.S.Draw(row, owes, now, &draws)
+		before, first := n.owing(row), len(draws)
+		owes := decimal.Min(rest, sums.Remaining(t.S.PoolWords(row).StoppedHeld, before))
+		left := t.S.Draw(row, sums.Of(before, owes), now, &draws)
 		if left.Sign() > 0 && !p.Hard {
 			draws = append(draws, Draw{Pool: row, Amount: left})
 			left = decimal.Decimal{}
 		}
+		draws = append(draws[:first], behind(draws[first:], before)...)
 		rest = credit.Less(rest, credit.Less(owes, left))
 	}
 	return draws, credit.Less(amount, rest)
+}
+
+// owing is what a pool is to pay before.
+func (n *Need) owing(pool uint32) (sum decimal.Decimal) {
+	for i := range n.Owing {
+		if n.Owing[i].Pool == pool {
+			sum = More(sum, n.Owing[i].Amount)
+		}
+	}
+	return sum
+}
+
+// behind is what draws pay after an amount of them.
+func behind(draws []Draw, amount decimal.Decimal) []Draw {
+	for len(draws) > 0 && amount.Sign() > 0 {
+		d := &draws[0]
+		paid := decimal.Min(d.Amount, amount)
+		amount, d.Amount = credit.Less(amount, paid), credit.Less(d.Amount, paid)
+		if d.Amount.IsZero() {
+			draws = draws[1:]
+		}
+	}
+	return draws
+}
+
+// OfStopped collects those of draws that stopped pools pay.
+func (s *Vault) OfStopped(draws, found []Draw) []Draw {
+	for i := range draws {
+		if s.Pools.Read(draws[i].Pool).stopped() {
+			found = append(found, draws[i])
+		}
+	}
+	return found
 }
 
 // keep cuts draws, from the last one on, until the reserved credits are left.
