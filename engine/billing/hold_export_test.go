@@ -46,6 +46,12 @@ func EntitlementsBehind(m *Machine, customer string, now int64) bool {
 	return behind
 }
 
+// StoppedHeld is what a stopped pool still pays of what reservations held of it.
+func StoppedHeld(m *Machine, pool [16]byte) string {
+	s := m.state.Load()
+	return s.PoolWords(s.PoolWith(&pool)).StoppedHeld.String()
+}
+
 // HeldAddsUp says where what is held is not the sum of what open reservations hold: of a feature,
 // of credits, or in budgets.
 func HeldAddsUp(m *Machine) error {

@@ -568,8 +568,8 @@ func TestLostCreditsAreAnOverrunOfABudget(t *testing.T) {
 	}
 }
 
-// TestAStoppedPoolPaysItsHoldOnce: what it pays of one item does not pay the next one, too, although
-// it has been granted more since. The price of that one passes a hard limit.
+// TestAStoppedPoolPaysItsHoldOnce: what it pays of one item does not pay the next one, too, whatever
+// it has been granted since. The price of that one passes a hard limit.
 func TestAStoppedPoolPaysItsHoldOnce(t *testing.T) {
 	for _, how := range []string{"record", "refuse", "expire"} {
 		s := newBudgetSandbox(t, inUSD("0.1"))

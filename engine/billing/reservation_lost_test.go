@@ -43,7 +43,9 @@ func TestAStoppedPoolPaysWhatItHolds(t *testing.T) {
 			c := enginetest.Reservation("dies", "ada", "videos", 40)
 			c.SettleOnExpiry = true
 			s.view(s.Do(billing.KindReserve, c))
+			first := s.pool()
 			require.Equal(t, engine.OutcomeDone, s.stops()[how]().Outcome)
+			require.Equal(t, "70", billing.StoppedHeld(s.m, first))
 			s.Stamp++
 			require.Equal(t, engine.OutcomeCreditsEmpty, s.event("e", "videos", 1))
 			require.Equal(t, engine.OutcomeReservationShort, s.reserve("new", "videos", 1).Outcome)
@@ -56,6 +58,7 @@ func TestAStoppedPoolPaysWhatItHolds(t *testing.T) {
 			require.Equal(t, "85", s.balance())
 			require.Equal(t, "0", s.overrun(s.settle("r", 100)))
 			require.Equal(t, "50", s.balance())
+			require.Equal(t, "20", billing.StoppedHeld(s.m, first))
 			require.Zero(t, s.m.Stats().Overruns)
 
 			s.Stamp += 600_000
@@ -66,6 +69,22 @@ func TestAStoppedPoolPaysWhatItHolds(t *testing.T) {
 			s.m = restored(t, enginetest.Snapshot(t, s.m))
 		})
 	}
+}
+
+// TestAFrozenPoolThatIsArchivedPaysWhatItHeld when it was frozen, less what it has paid since.
+func TestAFrozenPoolThatIsArchivedPaysWhatItHeld(t *testing.T) {
+	s := newHeldSandbox(t)
+	s.view(s.reserve("r", "videos", 100)) // 50 credits of 100
+	require.Equal(t, engine.OutcomeDone, s.stops()["frozen"]().Outcome)
+	s.Stamp++
+	s.settle("r", 40, func(c *billing.SettleReservation) { c.Partial = true })
+	require.Equal(t, "80", s.balance())
+	require.Equal(t, engine.OutcomeDone, s.stops()["archived"]().Outcome)
+	require.Equal(t, "30", billing.StoppedHeld(s.m, s.pool()))
+	s.m = restored(t, enginetest.Snapshot(t, s.m))
+	s.Machine = s.m
+	require.Equal(t, "0", s.overrun(s.settle("r", 100)))
+	require.Equal(t, "50", s.balance())
 }
 
 // TestAStoppedPoolPaysNoMoreThanItHolds: what goes beyond the hold is an overrun, and so is all of
@@ -133,8 +152,10 @@ func TestAnArchivedPoolKeepsItsCredits(t *testing.T) {
 	s.Stamp += 5000
 	s.DoPayload(engine.KindTick, nil)
 	require.Equal(t, "20", s.balance())
-	_ = restored(t, enginetest.Snapshot(t, s.m))
-	s.settle("r", 240)
+	s.m = restored(t, enginetest.Snapshot(t, s.m))
+	s.Machine = s.m
+	require.Equal(t, "0", s.overrun(s.settle("r", 240)))
+	require.Equal(t, "0", s.balance())
 }
 
 // TestAStoppedPoolPaysNoLaterHold: what a reservation holds since it was extended, of another pool,
