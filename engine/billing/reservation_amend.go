@@ -155,6 +155,12 @@ func (c *SettleReservation) markBeyond(
 	t *turn, h *settling, amended []*correcting, deltas, beyond, totals []decimal.Decimal,
 ) {
 	var list []*charging.Correction
+	searches := 0
+	for _, k := range amended {
+		if k != nil && k.budget != nil {
+			searches++
+		}
+	}
 	for i, k := range amended {
 		if k == nil || k.budget == nil {
 			continue
@@ -176,7 +182,7 @@ func (c *SettleReservation) markBeyond(
 			trial := append(list[:len(list)-1:len(list)-1], k.budget)
 			return t.budgets.AdmitCorrections(h.now, trial...) == engine.OutcomeDone, work
 		}
-		fits := t.maxFitting(decimal.Decimal{}, deltas[i], len(list), fit)
+		fits := t.maxFitting(decimal.Decimal{}, deltas[i], searches, fit)
 		beyond[i] = decimal.Max(beyond[i], sums.Difference(deltas[i], fits))
 	}
 }

@@ -169,9 +169,10 @@ func (p *part) less(units decimal.Decimal) *part {
 }
 
 // maxFitting is the most units from fits, which fit, up to others, which do not; whole ones where
-// both are. Its work, beside so many others in all, is bounded: it may be less, and is never more.
+// both are. It is bounded to its share of partialWork among so many searches: where one try is
+// expensive, fewer units are found than would fit.
 func (t *turn) maxFitting(
-	fits, not decimal.Decimal, others int, try func(units decimal.Decimal) (fit bool, work int),
+	fits, not decimal.Decimal, searches int, try func(units decimal.Decimal) (fit bool, work int),
 ) decimal.Decimal {
 	step := decimal.FromBits(0, 1)
 	whole := fits == charging.Whole(fits) && not == charging.Whole(not)
@@ -179,7 +180,7 @@ func (t *turn) maxFitting(
 		step = decimal.FromInt(1)
 	}
 	sum := 0
-	for sum < partialWork/others && step.Less(sums.Remaining(not, fits)) {
+	for sum < partialWork/searches && step.Less(sums.Remaining(not, fits)) {
 		half, _ := sums.Remaining(not, fits).FloorDiv(decimal.FromInt(2))
 		units := sums.Of(fits, half)
 		if whole {
