@@ -75,7 +75,8 @@ type Spool struct {
 	closed  bool
 	synced  time.Time
 	later   *time.Timer // syncs what was appended since; nil where all is durable
-	// again is how long the last try waited, and reported when one was reported, since syncs fail.
+	// again is how long the last try waited since syncs fail. reported is when one was reported last:
+	// syncs that succeed in between do not begin the minute anew.
 	again    time.Duration
 	reported time.Time
 	// opens counts how often the files were opened; headed is that count at the last Head.
@@ -211,7 +212,7 @@ func (s *Spool) sync() error {
 	err := s.opts.sync(s.log, s.dir)
 	if err == nil {
 		s.stopLater()
-		s.again, s.reported = 0, time.Time{}
+		s.again = 0
 	}
 	s.rewrite = s.rewrite || err != nil
 	return err
