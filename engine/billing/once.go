@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 
@@ -64,6 +65,16 @@ func (c *DeductCredits) receipt() (first, second [16]byte) { return c.ID, second
 func (c *ReverseTransaction) receipt() (first, second [16]byte) { return c.ID, second }
 
 func (c *CreateWebhookEndpoint) receipt() (first, second [16]byte) { return c.ID, second }
+
+func (c *RotateWebhookSecret) receipt() (first, second [16]byte) {
+	return SecretReceipt(c.Secret), second
+}
+
+// SecretReceipt stands for a sealed secret in OnceReply.First.
+func SecretReceipt(sealed []byte) [16]byte {
+	sum := sha256.Sum256(sealed)
+	return [16]byte(sum[:16])
+}
 
 // open reads the command that it carries.
 func (c *Once) open(m *Machine) (err error) {

@@ -237,18 +237,18 @@ func (b *base) make(
 
 // singly carries out a command that makes nothing with an id; with an Idempotency-Key, once. A
 // repeat within 24 hours is answered with the first answer: replayed. One whose answer is not kept
-// does nothing: repeated alone.
+// does nothing: first.Repeated alone.
 func (b *base) singly(
 	x *server.Exchange, env uint32, kind engine.Kind, c wire.Fielder,
-) (repeated, replayed bool, fault *server.Fault) {
+) (first billing.OnceReply, replayed bool, fault *server.Fault) {
 	result, first, fault := billinglog.Once(x, b.onceCommand(x, env, kind, wire.Encode(nil, c)))
 	switch {
 	case fault != nil:
-		return false, false, fault
+		return first, false, fault
 	case result.Outcome != engine.OutcomeDone:
-		return false, false, server.FaultOf(result.Outcome)
+		return first, false, server.FaultOf(result.Outcome)
 	}
-	return first.Repeated, billinglog.Replay(x, &first), nil
+	return first, billinglog.Replay(x, &first), nil
 }
 
 // account is the name of the account that a path begins with; the path may have its id.

@@ -132,14 +132,14 @@ func (a *portals) createLink(x *server.Exchange) *server.Fault {
 	if fault != nil {
 		return fault
 	}
-	repeated, _, fault := a.singly(x, in, billing.KindNotePortalLink, &billing.NotePortalLink{
+	first, _, fault := a.singly(x, in, billing.KindNotePortalLink, &billing.NotePortalLink{
 		Env: in, Customer: customer, Actor: x.By(),
 		Expires: string(server.AppendTime(nil, made.ExpiresAt)),
 	})
 	switch {
 	case fault != nil:
 		return fault
-	case repeated:
+	case first.Repeated:
 		return faultLinkMade
 	}
 	return server.One(x, 201, &made, billingview.WritePortalLink)

@@ -171,7 +171,7 @@ func (h *hooks) showSecret(x *server.Exchange, env uint32, endpoint [16]byte) *s
 // faultSecretLost answers a repeated request whose secret cannot be shown again.
 var faultSecretLost = server.NewFault(409, "secret_not_shown",
 	"The secret was made, and cannot be shown again").With("The node's secretsKey has changed since " +
-	"then, or the first answer was not kept. Rotate the endpoint's secret.")
+	"then, or a newer secret has replaced it. Where nobody has that, rotate the endpoint's secret.")
 
 // mintSecret makes a sealed secret.
 func (h *hooks) mintSecret(env uint32, id [16]byte) (
@@ -266,13 +266,9 @@ func (h *hooks) rotateSecret(x *server.Exchange, id [16]byte) *server.Fault {
 	if c.Secret, _, fault = h.mintSecret(env, id); fault != nil {
 		return fault
 	}
-	repeated, replayed, fault := h.singly(x, env, billing.KindRotateWebhookSecret, &c)
-	switch {
-	case fault != nil || replayed:
-	case repeated:
-		fault = faultSecretLost
-	default:
-		if fault = h.answerRotated(x, &c); fault == nil {
+	first, replayed, fault := h.singly(x, env, billing.KindRotateWebhookSecret, &c)
+	if fault == nil && !replayed {
+		if fault = h.answerRotated(x, &c, &first); fault == nil {
 			fault = billinglog.KeepAnswer(x, h.onceCommand(x, env, 0, nil), 0)
 		}
 	}
@@ -282,14 +278,23 @@ func (h *hooks) rotateSecret(x *server.Exchange, id [16]byte) *server.Fault {
 	return h.showSecret(x, env, id)
 }
 
-// answerRotated answers with the endpoint as it is, and with the secret that a command gave it:
-// another request may have made a newer one.
-func (h *hooks) answerRotated(x *server.Exchange, c *billing.RotateWebhookSecret) *server.Fault {
+// answerRotated answers with the endpoint as it is, and with the secret that a command gave it, or
+// the request that it repeats, whose answer may not be kept yet: another one may have made a newer
+// secret.
+func (h *hooks) answerRotated(
+	x *server.Exchange, c *billing.RotateWebhookSecret, first *billing.OnceReply,
+) *server.Fault {
 	return h.read(x, func() *server.Fault {
 		v, ok := h.machine.WebhookEndpoint(c.Env, c.ID)
 		if !ok {
 			return server.FaultOf(engine.OutcomeWebhookUnknown)
 		}
-		return answerSealed(x, 200, &v, bytes.Equal(v.Secret, c.Secret))
+		made := bytes.Equal(v.Secret, c.Secret)
+		if first.Repeated {
+			if made = first.First == billing.SecretReceipt(v.Secret); !made {
+				return faultSecretLost
+			}
+		}
+		return answerSealed(x, 200, &v, made)
 	})
 }

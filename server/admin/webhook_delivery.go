@@ -211,11 +211,11 @@ func (h *hooks) resendMany(x *server.Exchange) *server.Fault {
 			Env: env, Endpoint: id, Deliveries: list[:min(len(list), billing.MaxResent)], Actor: x.By(),
 		}
 		// The first command has the key, also where the repeated request finds nothing to send.
-		repeated, replayed, fault := h.singly(x, env, billing.KindResendWebhooks, &c)
+		first, replayed, fault := h.singly(x, env, billing.KindResendWebhooks, &c)
 		if fault != nil || replayed {
 			return fault
 		}
-		if repeated {
+		if first.Repeated {
 			return faultResending
 		}
 		for some := range slices.Chunk(list[len(c.Deliveries):], billing.MaxResent) {

@@ -175,6 +175,32 @@ func TestWebhookRefusals(t *testing.T) {
 	n.call("POST", hooksPath, `{"url":"https://hooks.example/"}`).is(400, "webhook_limit")
 }
 
+// TestARotationThatIsStillAnsweredIsNotLost: a repeat that comes before the first answer is kept
+// shows the secret in use, and advises no other rotation. One that has been replaced is not shown.
+func TestARotationThatIsStillAnsweredIsNotLost(t *testing.T) {
+	n := start(t)
+	n.describe()
+	n.call("POST", "accounts", `{"name":"demo"}`).is(201, "")
+	one := hooksPath + "/" +
+		n.call("POST", hooksPath, `{"url":"https://hooks.example/"}`).is(201, "").data()["id"].(string)
+	unanswered := func(key string) {
+		t.Helper()
+		n.RefuseKind.Store(uint32(billing.KindKeepAnswer))
+		n.RefuseNext.Store(1)
+		n.once(one+"/rotate-secret", key, "").is(503, "outcome_unknown")
+	}
+	unanswered("a")
+	shown := n.once(one+"/rotate-secret", "a", "").is(200, "")
+	require.True(t, strings.HasPrefix(shown.data()["secret"].(string), "whsec_"))
+	require.Equal(t, 1, strings.Count(n.call("GET", "audit", "").raw, "secret-rotated"))
+	require.Equal(t, shown.raw, n.once(one+"/rotate-secret", "a", "").is(200, "").raw)
+
+	unanswered("b")
+	newer := n.once(one+"/rotate-secret", "c", "").is(200, "").data()["secret"]
+	require.NotEqual(t, shown.data()["secret"], newer)
+	require.NotContains(t, n.once(one+"/rotate-secret", "b", "").is(409, "secret_not_shown").raw, newer)
+}
+
 // TestARepeatedEndpointRequestIsTheFirstAnswer: its signing secret included, whatever has become of
 // the endpoint since.
 func TestARepeatedEndpointRequestIsTheFirstAnswer(t *testing.T) {
