@@ -168,9 +168,11 @@ func billed(v *visit, i *invoice) (list []activity) {
 		})
 	}
 	add(i.CreatedAt, "was issued: "+page.Money(i.Amount, i.Currency))
-	// Where it is due at once, a card pays it seconds later.
-	const aDay = 24 * time.Hour
-	late := i.Status == pastDue || i.Status == "PAID" && i.PaidAt.Sub(i.DueDate) >= aDay
+	until := i.DueDate
+	if !until.After(i.CreatedAt) {
+		until = until.AddDate(0, 0, 1) // due at once: a card pays it seconds later
+	}
+	late := i.Status == pastDue || i.Status == "PAID" && i.PaidAt.After(until)
 	if late && !i.DueDate.IsZero() {
 		add(i.DueDate, "fell due and was not paid")
 	}

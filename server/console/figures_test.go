@@ -108,17 +108,27 @@ func TestTheOverviewsFigures(t *testing.T) {
 	require.Equal(t, "EUR", d.LateIn, "somebody has not paid in it")
 }
 
-// TestWhatIsPaidAtOnceWasNotLate: a card pays an invoice that is due at once some seconds later.
+// TestWhatIsPaidAtOnceWasNotLate: a card pays an invoice that is due at once some seconds later. One
+// that had time was late from its instant on.
 func TestWhatIsPaidAtOnceWasNotLate(t *testing.T) {
 	due := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
-	for after, late := range map[time.Duration]bool{time.Minute: false, 25 * time.Hour: true} {
+	for _, c := range []struct {
+		given, after time.Duration
+		late         bool
+	}{
+		{0, time.Minute, false},
+		{0, 25 * time.Hour, true},
+		{30 * 24 * time.Hour, 23 * time.Hour, true},
+		{30 * 24 * time.Hour, 0, false},
+		{30 * 24 * time.Hour, -time.Hour, false},
+	} {
 		i := invoice{}
-		i.Status, i.DueDate, i.PaidAt = "PAID", due, due.Add(after)
+		i.Status, i.CreatedAt, i.DueDate, i.PaidAt = "PAID", due.Add(-c.given), due, due.Add(c.after)
 		texts := ""
 		for _, a := range billed(&visit{account: "demo", environment: "sandbox"}, &i) {
 			texts += a.Text
 		}
-		require.Equal(t, late, strings.Contains(texts, "fell due"), after)
+		require.Equal(t, c.late, strings.Contains(texts, "fell due"), c)
 	}
 }
 
