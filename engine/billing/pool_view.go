@@ -116,8 +116,9 @@ type PoolView struct {
 	Denomination string          `json:"denomination"`
 	Currency     string          `json:"currency" rule:"min=3,max=3"`
 	Balance      decimal.Decimal `json:"balance"`
-	// Held is what open reservations hold of the balance, Available the rest of it. Of a pool that is
-	// frozen or archived none is shown, although it still pays for what was held of it before.
+	// Held is what open reservations hold of the balance, Available the rest of it. Held is 0 for a
+	// frozen or archived pool, which nevertheless still pays what reservations held of it when it was
+	// stopped.
 	Held           decimal.Decimal `json:"held"`
 	Available      decimal.Decimal `json:"available"`
 	TotalGranted   decimal.Decimal `json:"totalGranted"`

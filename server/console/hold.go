@@ -212,8 +212,7 @@ func askReserve(v *visit, r *api.Reservation) {
 		Back:  v.customerURL(r.CustomerReferenceID),
 		Facts: []fact{{"Customer", r.CustomerReferenceID}},
 		Notes: []string{"The hold counts at once against limits, credits and budgets. It costs nothing " +
-			"until " +
-			"it is settled."},
+			"until it is settled."},
 	}
 	for _, f := range spend.Facts(r) {
 		q.Facts = append(q.Facts, fact{f[0], f[1]})

@@ -167,8 +167,8 @@ func askRotate(v *visit, id string) {
 	v.ask(question{
 		Title: "Replace the signing secret?", Button: "Replace the secret", Danger: true,
 		Facts: []fact{{"Endpoint", shown.URL}},
-		Notes: []string{"The present secret also signs for 24 hours. One that was replaced before it " +
-			"ends at once."},
+		Notes: []string{"The present secret also signs for 24 hours. A secret replaced earlier " +
+			"stops signing at once."},
 		Back: v.webhookURL(id),
 	})
 }

@@ -163,7 +163,7 @@ type ownTail struct {
 	customer string
 	query    url.Values
 	from     time.Time
-	seen     map[string]time.Time // by id; from from on
+	seen     map[string]time.Time // by id, those at or after from
 }
 
 // next prints the events that it has not printed, as it reads them.

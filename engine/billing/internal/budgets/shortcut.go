@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// shut stands for a node without limits that is frozen or archived. The first limit of one that
-	// has some is closed, in place of the code of a currency.
+	// A frozen or archived node refuses all charges. If it has limits, the code of its first one is
+	// closed; if it has none, shut stands in place of a limit.
 	shut   = ^uint32(0)
 	closed = 1
 	// roomy is a room that nothing bounds: sums of two such numbers do not overflow.
@@ -137,8 +137,8 @@ func link(f *Forest, node uint32) (visited int) {
 	return visited
 }
 
-// relink makes a node that has changed lead on, and those below it that lead where it does: nothing
-// is between that leads elsewhere.
+// relink makes a node that has changed lead on, and every node below it that has only nodes without
+// limits, neither frozen nor archived, in between.
 func relink(f *Forest, t *accounts.Tx, node uint32) {
 	before := f.first.At(node)
 	visited := link(f, node)
