@@ -31,6 +31,9 @@ func changeInvoice(n *book.Invoices, row uint32, change func(*book.Invoice)) {
 	n.Write(row, &v)
 }
 
+// BoundRanking gives a ranking by price so many bytes.
+func (m *Machine) BoundRanking(bytes int) { m.ranked = bytes }
+
 // Suspend and Cancel put a subscription into a state without waiting for what leads there.
 func (m *Machine) Suspend(id [16]byte, at int64) {
 	s := m.state.Load()

@@ -69,7 +69,12 @@ type customerReader struct{ accountReader }
 type previewReader struct{ customerReader }
 
 // journalReader answers queries that read the journal.
-type journalReader struct{ previewReader }
+type journalReader struct {
+	previewReader
+	// pricing is held by UsageByPrice, which has so many bytes: 0 is maxRanked, less is for tests.
+	pricing sync.Mutex
+	ranked  int
+}
 
 // scratch is memory that Apply reuses for every entry.
 type scratch struct {

@@ -117,8 +117,8 @@ type PoolView struct {
 	Currency     string          `json:"currency" rule:"min=3,max=3"`
 	Balance      decimal.Decimal `json:"balance"`
 	// Held is what open reservations hold of the balance, Available the rest of it. Held is 0 for a
-	// frozen or archived pool, which nevertheless still pays what reservations held of it when it was
-	// stopped.
+	// frozen or archived pool, which nevertheless still pays what reservations held of it when it
+	// was stopped.
 	Held           decimal.Decimal `json:"held"`
 	Available      decimal.Decimal `json:"available"`
 	TotalGranted   decimal.Decimal `json:"totalGranted"`

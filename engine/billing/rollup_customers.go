@@ -40,7 +40,8 @@ func (m *journalReader) UsageByCustomer(
 ) (list []CustomerUsage, others int, err error) {
 	s := m.state.Load()
 	asked := usageOfAll(q)
-	sums, err := m.customerSums(src, &asked, s, q.Env, func(uint32) uint32 { return 0 })
+	sum := summing{env: q.Env, as: func(uint32) uint32 { return 0 }, left: math.MaxInt}
+	sums, err := sum.all(src, &asked, s)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -80,20 +81,31 @@ type PriceQuery struct {
 // charged at the highest price of its feature.
 const maxPriced = 10_000
 
-// maxRanked bounds the memory of what customers have used of features, in bytes: some ten million
-// customers and features where these lie close together.
+// maxRanked bounds the memory of what customers have used of features that a ranking by price adds
+// up, in bytes: 6.6 million customers and features where the customers lie close together, 0.4
+// million where none is near another. The other rankings are not bounded: they have one cell of a
+// customer, or one for each reason.
 const maxRanked = 256 << 20
 
-// ErrRankingTooLarge means that more customers used more features than one ranking adds up.
-var ErrRankingTooLarge = errors.New("billing: a ranking has too many customers and features")
+var (
+	// ErrRankingTooLarge means that more customers used more features than one ranking adds up.
+	ErrRankingTooLarge = errors.New("billing: a ranking has too many customers and features")
+	// ErrRanking means that another ranking by price is being made, which has the memory.
+	ErrRanking = errors.New("billing: another ranking by price is being made")
+)
 
 // UsageByPrice ranks the customers of an environment by what their usage in a widened query's range
 // adds to bills in a currency: by the plan that each has now, after what they used before in the
 // billing period, without credits. Usage of an earlier period is priced as if the range began one.
-// It returns so many at most, and how many others there are. The error may be ErrRankingTooLarge.
+// It returns so many at most, and how many others there are. One is made at a time: the error may
+// be ErrRanking, or ErrRankingTooLarge.
 func (m *journalReader) UsageByPrice(
 	src rollup.Source, q *PriceQuery,
 ) (list []CustomerUsage, others int, err error) {
+	if !m.pricing.TryLock() {
+		return nil, 0, ErrRanking
+	}
+	defer m.pricing.Unlock()
 	s := m.state.Load()
 	e := s.Environment(q.Env)
 	if e == nil {
@@ -102,12 +114,13 @@ func (m *journalReader) UsageByPrice(
 	p := pricer{state: s, env: e, now: e.Now(s.Log.Stamp()), currency: q.Currency}
 	dearest := p.dearest()
 	asked := usageOfAll(&q.UsageQuery)
-	used, err := m.customerSums(src, &asked, s, q.Env, func(feature uint32) uint32 {
+	sum := summing{env: q.Env, left: cmp.Or(m.ranked, maxRanked), as: func(feature uint32) uint32 {
 		if dearest[feature].IsZero() {
 			return 0 // it only counts
 		}
 		return feature
-	})
+	}}
+	used, err := sum.all(src, &asked, s)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -135,7 +148,7 @@ type pricer struct {
 	env      *accounts.Environment
 	now      int64
 	currency string
-	// used is what the likely customers have used in the range.
+	// used is what the likely customers have used in the range, by feature.
 	used map[uint32][]pricedUsage
 }
 
@@ -210,10 +223,11 @@ func (p *pricer) take(used map[uint32]cellRows, likely []uint32) {
 // addLater adds what one of them has used after the range.
 func (p *pricer) addLater(c rollup.Cell) error {
 	of := p.used[uint32(c.Owner)]
-	for i := range of {
-		if of[i].feature == c.Item {
-			of[i].later.Add(c.Events, c.Units)
-		}
+	i, found := slices.BinarySearchFunc(of, c.Item, func(u pricedUsage, feature uint32) int {
+		return cmp.Compare(u.feature, feature)
+	})
+	if found {
+		of[i].later.Add(c.Events, c.Units)
 	}
 	return nil
 }
@@ -322,11 +336,12 @@ func (m *journalReader) DeniedByCustomer(
 	src rollup.Source, q *DenialQuery,
 ) (list []CustomerDenials, others int, err error) {
 	s := m.state.Load()
-	sums, err := m.customerSums(src, &rollup.Query{
+	sum := summing{env: q.Env, as: func(reason uint32) uint32 { return reason }, left: math.MaxInt}
+	sums, err := sum.all(src, &rollup.Query{
 		Part: journal.PartAudit, Item: uint32(q.Reason), HasItem: q.Reason != 0,
 		From: rollup.HourOf(q.From), To: rollup.HourOf(q.To),
 		Owner: 1, Through: rollup.Environment(0) - 1,
-	}, s, q.Env, func(reason uint32) uint32 { return reason })
+	}, s)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -404,21 +419,7 @@ func (r cellRows) all() iter.Seq[*rollup.Cell] {
 	}
 }
 
-// customerSums adds up what a query of all owners finds of an environment's customers, by what an
-// item counts as. The error may be ErrRankingTooLarge.
-func (m *journalReader) customerSums(
-	src rollup.Source, q *rollup.Query, s *state, env uint32, as func(item uint32) uint32,
-) (map[uint32]cellRows, error) {
-	sum := summing{
-		customers: &s.Customers, env: env, as: as, left: maxRanked, sums: map[uint32]cellRows{},
-	}
-	if err := src.Sum(*q, sum.add); err != nil {
-		return nil, fmt.Errorf("billing: add up the journal: %w", err)
-	}
-	return sum.sums, nil
-}
-
-// summing adds up cells of an environment's customers, in so many bytes.
+// summing adds up cells of an environment's customers by what an item counts as, in so many bytes.
 type summing struct {
 	customers *book.Customers
 	env       uint32
@@ -430,6 +431,17 @@ type summing struct {
 		item  uint32
 		cell  *rollup.Cell // nil: of another environment
 	}
+}
+
+// all adds up what a query of all owners finds. The error may be ErrRankingTooLarge.
+func (s *summing) all(
+	src rollup.Source, q *rollup.Query, of *state,
+) (map[uint32]cellRows, error) {
+	s.customers, s.sums = &of.Customers, map[uint32]cellRows{}
+	if err := src.Sum(*q, s.add); err != nil {
+		return nil, fmt.Errorf("billing: add up the journal: %w", err)
+	}
+	return s.sums, nil
 }
 
 func (s *summing) add(c rollup.Cell) error {

@@ -76,3 +76,35 @@ func TestARankingIsBounded(t *testing.T) {
 	}
 	require.ErrorIs(t, err, ErrRankingTooLarge)
 }
+
+// TestLaterUsageIsAddedToItsFeature: of a customer's many, and of no other.
+func TestLaterUsageIsAddedToItsFeature(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := pricer{used: map[uint32][]pricedUsage{}}
+		used := map[uint32]cellRows{}
+		for feature := range uint32(9) {
+			var rows cellRows
+			for _, row := range rapid.SliceOf(rapid.Uint32Range(1, 3)).Draw(t, "rows") {
+				c, _ := rows.at(row)
+				*c = rollup.Cell{Key: rollup.Key{Owner: uint64(row), Item: feature}, Events: 1}
+			}
+			used[feature] = rows
+		}
+		p.take(used, []uint32{1, 2})
+		want := map[rollup.Key]int64{}
+		for range 50 {
+			key := rollup.Key{
+				Owner: rapid.Uint64Range(1, 3).Draw(t, "row"),
+				Item:  rapid.Uint32Range(0, 9).Draw(t, "item"),
+			}
+			require.NoError(t, p.addLater(rollup.Cell{Key: key, Events: 1}))
+			want[key]++
+		}
+		for row, list := range p.used {
+			for _, of := range list {
+				key := rollup.Key{Owner: uint64(row), Item: of.feature}
+				require.Equal(t, want[key], of.later.Events)
+			}
+		}
+	})
+}

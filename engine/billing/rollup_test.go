@@ -375,6 +375,44 @@ func TestUsageIsRankedByPrice(t *testing.T) {
 	require.Zero(t, others)
 }
 
+// TestARankingByPriceAloneIsBounded: others answer, however far the customers lie apart; and one
+// ranking by price is made at a time.
+func TestARankingByPriceAloneIsBounded(t *testing.T) {
+	m, l := opened()
+	for i := range 100 {
+		enginetest.NewCustomer(l, fmt.Sprint("c", i), "")
+	}
+	m.BoundRanking(1 << 12)
+	q := billing.UsageQuery{Env: enginetest.Sandbox, To: enginetest.Epoch}
+	priced := billing.PriceQuery{UsageQuery: q, Currency: "USD", Max: 5}
+	list, others, err := m.UsageByCustomer(eachCustomer(101), &q, 5)
+	require.NoError(t, err)
+	require.Equal(t, 101, len(list)+others)
+	denials := billing.DenialQuery{UsageQuery: q, Max: 5}
+	denied, others, err := m.DeniedByCustomer(eachCustomer(101), &denials)
+	require.NoError(t, err)
+	require.Equal(t, 101, len(denied)+others)
+	_, _, err = m.UsageByPrice(eachCustomer(101), &priced)
+	require.ErrorIs(t, err, billing.ErrRankingTooLarge)
+	_, _, err = m.UsageByPrice(eachCustomer(10), &priced)
+	require.NoError(t, err, "the one before it is over")
+	_, _, err = m.UsageByPrice(whileSumming(func() {
+		_, _, err := m.UsageByPrice(eachCustomer(10), &priced)
+		require.ErrorIs(t, err, billing.ErrRanking)
+		_, _, err = m.UsageByCustomer(eachCustomer(10), &q, 5)
+		require.NoError(t, err)
+	}), &priced)
+	require.NoError(t, err)
+}
+
+// whileSumming does something while it is asked.
+type whileSumming func()
+
+func (do whileSumming) Sum(rollup.Query, func(rollup.Cell) error) error {
+	do()
+	return nil
+}
+
 func TestUsageRangesAreBounded(t *testing.T) {
 	at := func(text string) int64 {
 		v, err := time.Parse(time.RFC3339, text)

@@ -1,11 +1,15 @@
 package admin_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/engine/billing"
+	"tollgate/engine/rollup"
+	"tollgate/server/admin"
 	"tollgate/server/client"
 )
 
@@ -66,4 +70,21 @@ func TestUsageTotals(t *testing.T) {
 	n.call("GET", sandbox+"usage/customers?feature=nothing", "").is(404, "feature_not_found")
 	n.call("GET", sandbox+"usage/customers?customer=ada", "").is(400, "")
 	n.call("GET", sandbox+"usage?by=second", "").is(400, "validation_failed")
+
+	n.bare = &admin.Sources{Counts: refusing{billing.ErrRankingTooLarge}}
+	n.serveAdmin(admin.NewMetrics(), [32]byte{2}, time.Minute)
+	refused := n.call("GET", sandbox+"usage/customers?sort=price", "").is(400, "validation_failed")
+	require.Contains(t, fmt.Sprint(refused.body), "field:sort")
+	require.Contains(t, fmt.Sprint(refused.body), "shorten the range or leave sort out")
+	n.bare.Counts = refusing{billing.ErrRanking}
+	n.serveAdmin(admin.NewMetrics(), [32]byte{2}, time.Minute)
+	busy := n.call("GET", sandbox+"usage/customers?sort=price", "").is(503, "overloaded")
+	require.Contains(t, busy.detail(), "Repeat the request in some seconds")
+}
+
+// refusing cannot add usage up.
+type refusing struct{ error }
+
+func (r refusing) Sum(rollup.Query, func(rollup.Cell) error) error {
+	return fmt.Errorf("add up: %w", r.error)
 }

@@ -17,6 +17,10 @@ var faultCounting = server.NewFault(503, "still_counting",
 	"Repeat the request later, or ask another node. If this lasts, the node's log says why: its " +
 		"disk may be full.").Retry(10)
 
+var faultRanking = server.NewFault(503, "overloaded",
+	"This node is ranking customers by price for another request").With(
+	"It makes one such ranking at a time. Repeat the request in some seconds.").Retry(2)
+
 // UsageParams are the parameters of a question about usage.
 func UsageParams() []server.Param {
 	maximum := grouped(billing.MaxBuckets)
@@ -91,7 +95,10 @@ func UsageFault(err error) *server.Fault {
 		return refused("feature", "The answer would have more than "+grouped(billing.MaxUsagePoints)+
 			" points. Name a feature or shorten the range")
 	case errors.Is(err, billing.ErrRankingTooLarge):
-		return refused("feature", "Too many customers and features, or reasons, to rank. Name one")
+		return refused("sort", "Too many customers used too many features to rank them by price. "+
+			"Name a feature, shorten the range or leave sort out")
+	case errors.Is(err, billing.ErrRanking):
+		return faultRanking
 	}
 	return nil
 }

@@ -24,6 +24,7 @@ import (
 
 	"tollgate/bench/servertest"
 	"tollgate/engine/billing"
+	"tollgate/engine/rollup"
 	"tollgate/server"
 	"tollgate/server/admin"
 	"tollgate/server/client"
@@ -72,7 +73,16 @@ type node struct {
 	// besides answers requests outside the console.
 	besides func(fasthttp.RequestHandler) fasthttp.RequestHandler
 	busy    atomic.Bool  // with another backup
+	ranking atomic.Bool  // by price, for somebody else: see Sum
 	later   atomic.Int64 // how far the pages' clock runs ahead, in nanoseconds
+}
+
+// Sum refuses what asks for all customers while the node is ranking.
+func (n *node) Sum(q rollup.Query, yield func(rollup.Cell) error) error {
+	if n.ranking.Load() && q.Through != 0 {
+		return billing.ErrRanking
+	}
+	return n.Cluster.Sum(q, yield)
 }
 
 func (n *node) now() time.Time { return time.Now().Add(time.Duration(n.later.Load())) }

@@ -150,6 +150,8 @@ type exploreData struct {
 	Customers  []api.CustomerUsage
 	Others     int
 	RankingCSV string
+	// Ranked reports whether they were found: a node refuses to price too many.
+	Ranked bool
 	// Ranks are the orders of Customers; none where nothing has a price.
 	Ranks []page.Link
 	// Priced reports whether they are in the order of what their usage adds to bills.
@@ -237,9 +239,14 @@ func exploreUsage(v *visit) {
 		data.CSV = data.Base + ".csv?" + keep.Encode()
 		if data.Customer == "" {
 			data.rank(v)
-			data.Customers, data.Others = v.mostUsing(call.Query, keep)
-			data.RankingCSV = v.base() + "/ranking.csv?" + keep.Encode()
-			if data.Split == splitCustomer && len(totals.Series) > 0 {
+			found, fault := v.mostUsing(call.Query, keep)
+			if fault != nil {
+				v.problem(fault)
+			} else {
+				data.Ranked, data.Customers, data.Others = true, found.Customers, found.Others
+				data.RankingCSV = v.base() + "/ranking.csv?" + keep.Encode()
+			}
+			if data.Ranked && data.Split == splitCustomer && len(totals.Series) > 0 {
 				split := byCustomer(v, &totals, data.Customers, data.Others, data.Feature)
 				data.Chart = usageChart(split)
 				data.Chart.Title = "Usage by customer"
@@ -316,7 +323,7 @@ func clockOf(v *visit) time.Time {
 
 // mostUsing are the customers who used most in a range, and how many others used something; keep
 // has their order.
-func (v *visit) mostUsing(query, keep url.Values) (list []api.CustomerUsage, others int) {
+func (v *visit) mostUsing(query, keep url.Values) (usageRanking, *server.Fault) {
 	call := v.adminCall("usageByCustomer")
 	call.Query = maps.Clone(query)
 	for _, name := range []string{"sort", "currency"} {
@@ -324,8 +331,7 @@ func (v *visit) mostUsing(query, keep url.Values) (list []api.CustomerUsage, oth
 			call.Query.Set(name, text)
 		}
 	}
-	found := need[usageRanking](v, v.admin, call)
-	return found.Customers, found.Others
+	return dataOf[usageRanking](v, v.admin(call))
 }
 
 // usageRanking are customers by what they used.

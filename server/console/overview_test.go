@@ -49,6 +49,15 @@ func TestOverviewAndUsage(t *testing.T) {
 		`aria-current="true">Most added to bills, USD`)
 	b.get(at + "/usage?sort=price&feature=typo").is(404)
 	b.get(at+"/usage?sort=price&currency=EUR").is(200, "No usage adds to a bill in EUR")
+	b.ranking.Store(true) // the figure stays where the ranking is refused
+	for _, query := range []string{"sort=price", "sort=price&split=customer"} {
+		p := b.get(at+"/usage?"+query).is(503, "ranking customers by price for another request",
+			`id="chart"`, `id="totals"`, "Most added to bills, USD")
+		require.NotContains(t, p.body, `id="customers"`)
+	}
+	b.get(at + "/ranking.csv?sort=price").is(503)
+	b.get(at + "/usage.csv?split=customer").is(503)
+	b.ranking.Store(false)
 	page.is(200, "sort=price&amp;to="+yesterday+`#customers" id="yesterday"`)
 	require.Contains(t, b.get(at+"/ranking.csv?sort=price").body, "anna/1,2,,USD,4\n")
 	b.get(at+"/usage?split=customer").is(200, "Usage by customer, events", ", anna/1: 2</title>",

@@ -155,9 +155,13 @@ func downloadUsage(v *visit) {
 	call, keep := v.usageCall()
 	totals := need[api.UsageTotals](v, v.admin, call)
 	if keep.Get("split") == splitCustomer && keep.Get("customer") == "" && v.fault == nil {
-		customers, others := v.mostUsing(call.Query, keep)
+		var found usageRanking
+		if found, v.fault = v.mostUsing(call.Query, keep); v.fails() {
+			return
+		}
 		feature := keep.Get("feature")
-		download(v, "usage", splitSheet(byCustomer(v, &totals, customers, others, feature), feature))
+		split := byCustomer(v, &totals, found.Customers, found.Others, feature)
+		download(v, "usage", splitSheet(split, feature))
 		return
 	}
 	s := newSheet("start", "feature", "units", "events")
@@ -189,16 +193,19 @@ func downloadChecks(v *visit) {
 func downloadRanking(v *visit) {
 	call, keep := v.usageCall()
 	call.Query.Set("limit", strconv.Itoa(maxSheetRows))
-	customers, others := v.mostUsing(call.Query, keep)
+	var found usageRanking
+	if found, v.fault = v.mostUsing(call.Query, keep); v.fails() {
+		return
+	}
 	s := newSheet("customer", "events", "units", "currency", "price")
-	for _, c := range customers {
+	for _, c := range found.Customers {
 		units := c.UsageUnits
 		if !call.Query.Has("feature") {
 			units = "" // those of several features do not add up
 		}
 		s.add(c.CustomerReferenceID, c.Events, units, c.Currency, c.Price)
 	}
-	s.more = others > 0
+	s.more = found.Others > 0
 	download(v, "ranking", s)
 }
 
