@@ -568,7 +568,7 @@ func TestLostCreditsAreAnOverrunOfABudget(t *testing.T) {
 	}
 }
 
-// TestAStoppedPoolPaysItsHoldOnce: what it pays of one item does not pay the next one, too, whatever
+// TestAStoppedPoolPaysItsHoldOnce: what it pays of one item does not pay the next one, whatever
 // it has been granted since. The price of that one passes a hard limit.
 func TestAStoppedPoolPaysItsHoldOnce(t *testing.T) {
 	for _, how := range []string{"record", "refuse", "expire"} {
