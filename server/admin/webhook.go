@@ -171,7 +171,7 @@ func (h *hooks) showSecret(x *server.Exchange, env uint32, endpoint [16]byte) *s
 // faultSecretLost answers a repeated request whose secret cannot be shown again.
 var faultSecretLost = server.NewFault(409, "secret_not_shown",
 	"The secret was made, and cannot be shown again").With("The node's secretsKey has changed since " +
-	"then, or a newer secret has replaced it. Where nobody has that, rotate the endpoint's secret.")
+	"then, or a newer secret has replaced it. Where no one has that, rotate the endpoint's secret.")
 
 // mintSecret makes a sealed secret.
 func (h *hooks) mintSecret(env uint32, id [16]byte) (

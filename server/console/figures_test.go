@@ -108,8 +108,8 @@ func TestTheOverviewsFigures(t *testing.T) {
 	require.Equal(t, "EUR", d.LateIn, "somebody has not paid in it")
 }
 
-// TestWhatIsPaidAtOnceWasNotLate: a card pays an invoice that is due at once some seconds later. One
-// that had time was late from its instant on.
+// TestWhatIsPaidAtOnceWasNotLate: a card pays an invoice that is due at once some seconds later.
+// One that had time was late from its due date on.
 func TestWhatIsPaidAtOnceWasNotLate(t *testing.T) {
 	due := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	for _, c := range []struct {
