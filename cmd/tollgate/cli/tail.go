@@ -35,7 +35,7 @@ const (
 	tailPause = time.Second
 	// tailLate is how much earlier than the newest an event of one's own list may have occurred.
 	tailLate = 2 * time.Minute
-	// tailMost is how many events are read at a time.
+	// tailMost is how many events are read at a time, and how many of one's own list are known.
 	tailMost = 10_000
 )
 
@@ -191,7 +191,19 @@ func (t *ownTail) next(ctx context.Context, print func(*api.Event) error) error 
 		}
 	}
 	t.advance(newest)
+	t.bound()
 	return nil
+}
+
+// bound forgets the oldest beyond tailMost, and begins behind them: where the environment's clock is
+// ahead of this one, no event advances the next look.
+func (t *ownTail) bound() {
+	if len(t.seen) <= tailMost {
+		return
+	}
+	times := slices.SortedFunc(maps.Values(t.seen), time.Time.Compare)
+	t.from = times[len(times)-tailMost-1].Add(time.Millisecond)
+	maps.DeleteFunc(t.seen, func(_ string, at time.Time) bool { return at.Before(t.from) })
 }
 
 // advance lets the next look begin before newest, and forgets the events of before.

@@ -171,3 +171,72 @@ func TestTheTailOfOnesOwnPrintsWhileItReads(t *testing.T) {
 	require.Equal(t, pages*eventsPage, printed)
 	require.LessOrEqual(t, known, eventsPage+int(tailLate/time.Second)+1)
 }
+
+// TestTheTailOfOnesOwnGoesOnWhereTheClockIsAhead: it neither reads nor knows all for good, where
+// each event is ahead of this machine's clock.
+func TestTheTailOfOnesOwnGoesOnWhereTheClockIsAhead(t *testing.T) {
+	at := time.Now().UTC().Truncate(time.Second).AddDate(1, 0, 0)
+	var list []map[string]any
+	for i := range tailMost + 5 {
+		at = at.Add(time.Second)
+		list = append(list, map[string]any{"id": fmt.Sprint(i), "occurredAt": at.Format(time.RFC3339)})
+	}
+	client := paging(t, func(query url.Values) (p pageOfEvents) {
+		from, err := time.Parse(time.RFC3339Nano, query.Get("from"))
+		require.NoError(t, err)
+		for _, e := range list {
+			if at, _ := time.Parse(time.RFC3339, e["occurredAt"].(string)); !at.Before(from) {
+				p.Events = append(p.Events, e)
+			}
+		}
+		return p
+	})
+	tail := &ownTail{
+		client: client, customer: "ada", query: url.Values{}, from: time.Now(),
+		seen: map[string]time.Time{},
+	}
+	printed := 0
+	next := func() {
+		t.Helper()
+		require.NoError(t, tail.next(t.Context(), func(*api.Event) error {
+			printed++
+			return nil
+		}))
+	}
+	next()
+	require.Equal(t, at.Add(-tailMost*time.Second+time.Millisecond), tail.from.UTC())
+	require.Len(t, tail.seen, tailMost)
+	next()
+	require.Equal(t, len(list), printed, "each once")
+}
+
+// TestAnEndpointThatNeverWasIsNotSaidToBeRemoved: though the request was sent again. One that was
+// there is gone by the try whose answer was lost.
+func TestAnEndpointThatNeverWasIsNotSaidToBeRemoved(t *testing.T) {
+	for _, there := range []bool{false, true} {
+		tries := 0
+		node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == "DELETE" {
+				tries++
+			}
+			switch {
+			case tries == 1 && there:
+				panic(http.ErrAbortHandler)
+			case tries == 1:
+				w.WriteHeader(503)
+			case tries > 1 || !there:
+				w.WriteHeader(404)
+				fmt.Fprint(w, `{"success":false,"error":{"code":"webhook_endpoint_not_found"}}`)
+			default:
+				fmt.Fprint(w, `{"success":true,"data":{}}`)
+			}
+		}))
+		t.Cleanup(node.Close)
+		client, err := api.New([]string{node.URL}, "key", 1)
+		require.NoError(t, err)
+		t.Cleanup(client.Close)
+		_, err = send(t.Context(), client, "DELETE", "/webhook-endpoints/1", nil, nil)
+		require.Equal(t, there, err == nil, err)
+		require.Equal(t, 2, tries)
+	}
+}
