@@ -195,8 +195,8 @@ func (t *ownTail) next(ctx context.Context, print func(*api.Event) error) error 
 	return nil
 }
 
-// bound forgets the oldest beyond tailMost, and begins behind them: where the environment's clock is
-// ahead of this one, no event advances the next look.
+// bound forgets the oldest beyond tailMost, and begins behind them: where the environment's clock
+// is ahead of this one, no event advances the next look.
 func (t *ownTail) bound() {
 	if len(t.seen) <= tailMost {
 		return
