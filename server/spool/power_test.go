@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,12 +20,12 @@ import (
 type forgetful struct {
 	kept  string
 	syncs int
-	fails int // so many of the next syncs fail
+	fails atomic.Int64 // so many of the next syncs fail
 }
 
 func (d *forgetful) sync(log *wal.Log, dir string) error {
-	if d.fails > 0 {
-		d.fails--
+	if d.fails.Load() > 0 {
+		d.fails.Add(-1)
 		return errors.New("the disk is away")
 	}
 	d.syncs++
@@ -60,12 +61,12 @@ func TestAPowerCutLoses100Milliseconds(t *testing.T) {
 		require.Equal(t, 2, disk.syncs, "nothing was appended since")
 
 		f.append("abc")
-		disk.fails = 2
+		disk.fails.Store(2)
 		f.append("def")
 		require.ErrorIs(t, f.Append([]byte("too much")), ErrFull)
 		time.Sleep(4 * syncEvery)
 		synctest.Wait()
-		require.Zero(t, disk.fails)
+		require.Zero(t, disk.fails.Load())
 		require.Equal(t, []string{"one", "two", "xyz", "abc", "def"}, disk.left(f))
 		require.NoError(t, f.Close())
 	})
@@ -83,16 +84,16 @@ func TestASyncThatFailsIsTriedLess(t *testing.T) {
 		f.append("one")
 		const many = 1000
 		tries := func(long time.Duration) int {
-			disk.fails = many
+			disk.fails.Store(many)
 			time.Sleep(long)
 			synctest.Wait()
-			return many - disk.fails
+			return many - int(disk.fails.Load())
 		}
 		f.append("two")
 		require.Equal(t, 7, tries(64*syncEvery), "after 1, 2, 4, 8, … times syncEvery")
 		require.Equal(t, 12, tries(12*syncAgain))
 		require.Equal(t, 2, bytes.Count(f.said.Bytes(), []byte("cannot be synced")))
-		disk.fails = 0
+		disk.fails.Store(0)
 		time.Sleep(syncAgain)
 		synctest.Wait()
 		require.Equal(t, []string{"one", "two"}, disk.left(f))
@@ -100,17 +101,17 @@ func TestASyncThatFailsIsTriedLess(t *testing.T) {
 		f.append("three", "four")
 		require.Equal(t, 2, tries(3*syncEvery), "it begins anew")
 		require.Equal(t, 2, bytes.Count(f.said.Bytes(), []byte("cannot be synced")))
-		disk.fails = 0
+		disk.fails.Store(0)
 		for range 2 * reportEvery / (2 * syncAgain) { // each second sync fails
 			time.Sleep(syncAgain)
 			synctest.Wait()
 			f.drain()
 			f.append("five")
-			disk.fails = 1
+			disk.fails.Store(1)
 			f.append("six")
 			time.Sleep(syncAgain)
 			synctest.Wait()
-			require.Zero(t, disk.fails)
+			require.Zero(t, disk.fails.Load())
 		}
 		require.Equal(t, 4, bytes.Count(f.said.Bytes(), []byte("cannot be synced")))
 		require.NoError(t, f.Close())
