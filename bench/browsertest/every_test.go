@@ -64,7 +64,7 @@ func rowsOf(paths []string) (rows []row) {
 }
 
 // name is the row of an address; within the documentation each page is its own, and a single event
-// is another page than a list of them.
+// or key is another page than a list of them.
 func (c *crawl) name(address string) string {
 	u, err := url.Parse(address)
 	require.NoError(c.t, err)
@@ -86,6 +86,9 @@ func (c *crawl) name(address string) string {
 		}
 		if strings.HasSuffix(r.path, "/events") && u.Query().Has("at") {
 			return r.path + "?at"
+		}
+		if strings.HasSuffix(r.path, "/keys") && u.Query().Has("key") {
+			return r.path + "?key"
 		}
 		return r.path
 	}
