@@ -9,9 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// needs says what each package below engine, cluster, server and cmd imports of ours, its tests
-// apart; the rules of TestImportsGoOneWay are about whole folders. A name with /* is all packages
-// below a folder. A new package needs a row, and a new arrow is a decision that shows here.
+// needs lists the packages of this module that each package below engine, cluster, server and cmd
+// imports, other than in tests; TestImportsGoOneWay has the rules for whole folders. A name with /*
+// is all packages below a folder. A new package needs a row, and a new arrow is a decision that shows
+// here.
 const needs = `
 cluster/backup: engine engine/journal
 cluster/boltfile: wal

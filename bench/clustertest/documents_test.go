@@ -22,7 +22,7 @@ type pasted struct {
 	block, answer string
 	endless       bool
 	codes         string   // as a pattern of sh
-	prints        []string // what the page says of it beside the block
+	prints        []string // what the page says that the block prints
 	refused       bool     // whether a request of it is refused, on purpose
 }
 

@@ -275,19 +275,28 @@ func (k *correcting) beside(l *lifecycle.Projection, beside, delta decimal.Decim
 	return u.compare(at.Feature, decimal.Max(n.Reading(at.Feature), n.Next), delta)
 }
 
-// fits is how many more units of a recorded event an ordinary event could count, where it counts.
-func (k *correcting) fits(t *turn, units decimal.Decimal) decimal.Decimal {
+// spot is where a recorded event counts. stands is false where it counts nowhere any more, or place
+// defers it.
+func (k *correcting) spot(t *turn) (l *lifecycle.Projection, at lifecycle.Spot, stands bool) {
 	row := k.original.Subscription
-	if units.Sign() <= 0 || row == 0 || row > t.Subscriptions.Len() ||
-		t.Subscriptions.Read(row).Customer != k.owner {
-		return units
+	if row == 0 || row > t.Subscriptions.Len() || t.Subscriptions.Read(row).Customer != k.owner {
+		return nil, at, false
 	}
 	l, ok := t.Advanced(row, k.now)
 	if !ok {
-		return units // place defers it
+		return nil, at, false
 	}
-	at, stands := l.SpotOf(k.original.counted())
-	if stands == lifecycle.Nowhere || stands == lifecycle.Gone {
+	at, state := l.SpotOf(k.original.counted())
+	return l, at, state != lifecycle.Nowhere && state != lifecycle.Gone
+}
+
+// fits is how many more units of a recorded event an ordinary event could count, where it counts.
+func (k *correcting) fits(t *turn, units decimal.Decimal) decimal.Decimal {
+	if units.Sign() <= 0 {
+		return units
+	}
+	l, at, stands := k.spot(t)
+	if !stands {
 		return units
 	}
 	p := l.PlaceOf(at, k.original.Feature)

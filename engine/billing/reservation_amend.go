@@ -7,7 +7,6 @@ import (
 	"tollgate/engine/billing/internal/charging"
 	"tollgate/engine/billing/internal/credits"
 	"tollgate/engine/billing/internal/holds"
-	"tollgate/engine/billing/internal/lifecycle"
 	"tollgate/engine/billing/internal/sums"
 	"tollgate/engine/decimal"
 	"tollgate/engine/journal"
@@ -336,17 +335,11 @@ func (c *SettleReservation) billed(t *turn, h *settling) (
 // countsAt reports whether usage of an instant would count where the event does; 0: of its own.
 // Where the plan of then lacks the feature, usage counts where it was reserved, as the event does.
 func (k *correcting) countsAt(t *turn, occurredAt int64) bool {
-	row := k.original.Subscription
-	if occurredAt == 0 || row == 0 || row > t.Subscriptions.Len() ||
-		t.Subscriptions.Read(row).Customer != k.owner {
+	if occurredAt == 0 {
 		return true
 	}
-	l, ok := t.Advanced(row, k.now)
-	if !ok {
-		return true // place defers it
-	}
-	at, stands := l.SpotOf(k.original.counted())
-	if stands == lifecycle.Nowhere || stands == lifecycle.Gone {
+	l, at, stands := k.spot(t)
+	if !stands {
 		return true
 	}
 	of, found := l.SpotAt(occurredAt, k.original.Feature)

@@ -93,8 +93,8 @@ const (
 	reservationStep          = 64
 )
 
-// within returns what tells whether a reservation at a budget, by its key, is asked for. False:
-// there is no such budget.
+// within returns a filter by the key of the budget at which a reservation holds. ok is false where
+// the environment has no budget of that key.
 func (q *ReservationQuery) within(s *state) (asked func(key string) bool, ok bool) {
 	if q.Budget == "" {
 		return func(string) bool { return true }, true

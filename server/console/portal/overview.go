@@ -73,7 +73,7 @@ func (u usage) Why() string {
 		billing.ReasonBudgetUnknown.String():
 		return "Your provider has paused this. Contact them to resume."
 	case billing.ReasonBudgetExceeded.String():
-		return "What was agreed for now is used up. Ask whoever sends your invoices for more."
+		return "You have used all that was agreed for now. Contact your provider for more."
 	case billing.ReasonSuspended.String():
 		return "An invoice is unpaid. Pay it to go on."
 	case billing.ReasonCreditsEmpty.String():
