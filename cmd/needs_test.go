@@ -11,8 +11,8 @@ import (
 
 // needs lists the packages of this module that each package below engine, cluster, server and cmd
 // imports, other than in tests; TestImportsGoOneWay has the rules for whole folders. A name with /*
-// is all packages below a folder. A new package needs a row, and a new arrow is a decision that shows
-// here.
+// is all packages below a folder. A new package needs a row, and a new arrow is a decision that
+// shows here.
 const needs = `
 cluster/backup: engine engine/journal
 cluster/boltfile: wal
