@@ -80,7 +80,7 @@ var bounds = map[string][]string{
 	},
 	"engine/workspace MaxPurchaseRuns":  {"engine/workspace RequestPurchase.Runs max"},
 	"engine/workspace MaxScheduleHours": {"engine/workspace FlowView.EveryHours max"},
-	"engine/workspace maxAlertReason":   {"server/workspace maxAlertReason"},
+	"engine/workspace maxAlertReason":   {"server/workspaceapi maxAlertReason"},
 	"server/admin maxLabel": {
 		"server/admin madeKey.Label max", "engine/billing KeyView.Label max",
 	},
@@ -96,7 +96,7 @@ var bounds = map[string][]string{
 	"server/link MaxMinutes": {
 		"server/client portalLinkRequest.ExpiresInMinutes max", "cmd/tollgate/cli portalLinkFlags.Minutes help",
 	},
-	"server/workspace maxLabel": {"server/workspace signupRequest.Label max"},
+	"server/workspaceapi maxLabel": {"server/workspaceapi signupRequest.Label max"},
 }
 
 // TestBoundsAgree: what states a bound again states the same number.

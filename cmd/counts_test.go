@@ -34,7 +34,7 @@ var maxBack = []struct {
 }{
 	{"engine/billing", 97, 178},
 	{"engine/workspace", 7, 14},
-	{"server/workspace", 21, 70},
+	{"server/workspaceapi", 21, 70},
 	{"cluster", 17, 23},
 }
 

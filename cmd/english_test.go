@@ -159,7 +159,7 @@ func userTexts(path string, lines []string) []string {
 	case strings.HasSuffix(path, ".go"):
 		return literals(lines)
 	case strings.HasSuffix(path, ".html") || strings.HasSuffix(path, "/guide.md") ||
-		path == "server/workspace/operators.md":
+		path == "server/workspaceapi/operators.md":
 		return lines
 	}
 	return nil

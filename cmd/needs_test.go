@@ -119,7 +119,7 @@ server/console/bill: engine/billing engine/decimal sdk/go server server/console/
 server/console/mails: server server/console/page server/provider/mail
 server/console/manual: server server/console/page
 server/console/owner: engine/* sdk/go server server/console/page server/identity
-	server/inspect/document server/inspect/journey server/workspace
+	server/inspect/document server/inspect/journey server/workspaceapi
 server/console/page: engine/decimal server
 server/console/portal: engine engine/* sdk/go server server/billingview server/client
 	server/console/bill server/console/page server/console/spend server/document server/link
@@ -171,7 +171,7 @@ server/search: engine/billing engine/idempotency engine/journal server
 server/spool:
 server/tracing: server
 server/vault:
-server/workspace: engine engine/* server server/ascii server/audit server/form server/identity
+server/workspaceapi: engine engine/* server server/ascii server/audit server/form server/identity
 	server/inspect server/inspect/document server/leader server/provider/fetch
 	server/provider/mail server/provider/payment server/provider/runner server/provider/verify
 	server/provider/webhook server/scan server/vault

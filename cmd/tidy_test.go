@@ -92,7 +92,7 @@ var (
 )
 
 // apis are the packages of the three HTTP APIs.
-var apis = []string{"server/admin", "server/client", "server/workspace"}
+var apis = []string{"server/admin", "server/client", "server/workspaceapi"}
 
 // TestEveryModuleIsTested: what the main module does not need has a module of its own, which `make test`
 // covers.

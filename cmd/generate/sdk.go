@@ -13,7 +13,7 @@ const (
 )
 
 // apis are the APIs whose nouns the client has, each in its own file.
-var apis = []string{"admin", "billingview", "client", "workspace"}
+var apis = []string{"admin", "billingview", "client", "workspaceapi"}
 
 // nouns are the kinds of types that others have as a field or embed.
 var nouns = []string{"answer", "described"}

@@ -33,7 +33,7 @@ import (
 	"tollgate/server/outbox"
 	"tollgate/server/payments"
 	"tollgate/server/provider/fetch"
-	"tollgate/server/workspace"
+	"tollgate/server/workspaceapi"
 )
 
 // cluster is a node's report about its cluster.
@@ -117,7 +117,7 @@ func start(t testing.TB, set ...func(*node, *console.Config)) *node {
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, programs.Close()) })
-	var tools *workspace.API
+	var tools *workspaceapi.API
 	n.tenants, tools = operatorTools(t, guarded)
 	metrics := admin.NewMetrics()
 	operations, err := admin.New(admin.Config{

@@ -11,17 +11,20 @@ import (
 	state "tollgate/engine/workspace"
 	"tollgate/server/inspect"
 	"tollgate/server/provider/fetch"
-	"tollgate/server/workspace"
+	"tollgate/server/workspaceapi"
 )
 
 // operatorTools are the rows about workspaces that an operations listener has.
-func operatorTools(t testing.TB, guarded *fetch.Client) (*servertest.Workspaces, *workspace.API) {
+func operatorTools(t testing.TB, guarded *fetch.Client) (
+	*servertest.Workspaces, *workspaceapi.API,
+) {
 	t.Helper()
 	g := servertest.NewWorkspaces()
-	api, err := workspace.New(workspace.Config{
+	api, err := workspaceapi.New(workspaceapi.Config{
 		Machine: g.Machine, Proposer: g, Reader: g, PublicURL: "http://tollgate.test",
 		Now: time.Now, QuoteKey: [32]byte{7}, Check: guarded.CheckAt,
-		Inspector: inspect.New(guarded, time.Now), Agents: []workspace.Agent{{Name: "nop", Kind: "nop"}},
+		Inspector: inspect.New(guarded, time.Now),
+		Agents:    []workspaceapi.Agent{{Name: "nop", Kind: "nop"}},
 	})
 	require.NoError(t, err)
 	return g, api

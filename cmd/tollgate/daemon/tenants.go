@@ -25,7 +25,7 @@ import (
 	"tollgate/server/provider/runner"
 	"tollgate/server/provider/runner/follower"
 	"tollgate/server/provider/verify"
-	api "tollgate/server/workspace"
+	api "tollgate/server/workspaceapi"
 )
 
 // tenants is the node's part of the workspace API: its state machine, its routes, its workers.

@@ -9,7 +9,7 @@ import (
 
 	"tollgate/cmd/tollgate/config"
 	"tollgate/server/provider/runner"
-	api "tollgate/server/workspace"
+	api "tollgate/server/workspaceapi"
 )
 
 // TestConfiguredAgents: in the order of the settings, each of its kind; a model's key comes from

@@ -13,7 +13,7 @@ import (
 	state "tollgate/engine/workspace"
 	"tollgate/server"
 	"tollgate/server/console/owner"
-	api "tollgate/server/workspace"
+	api "tollgate/server/workspaceapi"
 )
 
 // signIn lets a person sign in, and work in a workspace of theirs, or in none.

@@ -7,7 +7,7 @@ import (
 	state "tollgate/engine/workspace"
 	"tollgate/server"
 	"tollgate/server/console/page"
-	api "tollgate/server/workspace"
+	api "tollgate/server/workspaceapi"
 )
 
 // alertsPage shows a flow's alert settings and deliveries.

@@ -15,7 +15,7 @@ import (
 	state "tollgate/engine/workspace"
 	"tollgate/server/console/owner"
 	"tollgate/server/provider/mail"
-	api "tollgate/server/workspace"
+	api "tollgate/server/workspaceapi"
 )
 
 // postbox takes mails.

@@ -11,7 +11,7 @@ import (
 	state "tollgate/engine/workspace"
 	"tollgate/server"
 	"tollgate/server/console/page"
-	api "tollgate/server/workspace"
+	api "tollgate/server/workspaceapi"
 )
 
 // approvePath is the path of approval links.

@@ -11,7 +11,7 @@ import (
 	"tollgate/bench/enginetest"
 	state "tollgate/engine/workspace"
 	"tollgate/server/console/owner"
-	api "tollgate/server/workspace"
+	api "tollgate/server/workspaceapi"
 )
 
 // paying approves a purchase of two runs, and returns its page and the provider's payment page.

@@ -8,7 +8,7 @@ import (
 	state "tollgate/engine/workspace"
 	"tollgate/server"
 	"tollgate/server/console/page"
-	api "tollgate/server/workspace"
+	api "tollgate/server/workspaceapi"
 )
 
 // confirmRoutes are the page that confirms an e-mail address for alerts. It needs no session: the

@@ -13,7 +13,7 @@ import (
 	"tollgate/engine"
 	state "tollgate/engine/workspace"
 	"tollgate/server/console/owner"
-	api "tollgate/server/workspace"
+	api "tollgate/server/workspaceapi"
 )
 
 // linkIn finds the link that a mail asks by.

@@ -7,7 +7,7 @@ import (
 	state "tollgate/engine/workspace"
 	"tollgate/server"
 	"tollgate/server/console/page"
-	api "tollgate/server/workspace"
+	api "tollgate/server/workspaceapi"
 )
 
 // finish ends a form: errors are shown on the page that again shows, success on the page that is

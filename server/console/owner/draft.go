@@ -6,7 +6,7 @@ import (
 	state "tollgate/engine/workspace"
 	sdk "tollgate/sdk/go"
 	"tollgate/server/console/page"
-	api "tollgate/server/workspace"
+	api "tollgate/server/workspaceapi"
 )
 
 // draft is a flow as a form holds it: one that is to be made, or a change of one.

@@ -3,7 +3,7 @@ package owner
 import (
 	state "tollgate/engine/workspace"
 	"tollgate/server/console/page"
-	api "tollgate/server/workspace"
+	api "tollgate/server/workspaceapi"
 )
 
 var flows = records[state.FlowView]{

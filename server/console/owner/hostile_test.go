@@ -15,7 +15,7 @@ import (
 	"tollgate/bench/enginetest"
 	state "tollgate/engine/workspace"
 	"tollgate/server/console/owner"
-	api "tollgate/server/workspace"
+	api "tollgate/server/workspaceapi"
 )
 
 // full is a site with one record of everything, all of whose texts are this one: a person who owns

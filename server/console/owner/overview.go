@@ -5,7 +5,7 @@ import (
 
 	state "tollgate/engine/workspace"
 	"tollgate/server/console/page"
-	api "tollgate/server/workspace"
+	api "tollgate/server/workspaceapi"
 )
 
 // shortList is how many records of each kind the overview shows.

@@ -14,7 +14,7 @@ import (
 	"tollgate/engine/wire"
 	state "tollgate/engine/workspace"
 	"tollgate/server/console/owner"
-	api "tollgate/server/workspace"
+	api "tollgate/server/workspaceapi"
 )
 
 // payloads are texts that become code where a context is forgotten.

@@ -9,7 +9,7 @@ import (
 	"tollgate/server/console/page"
 	"tollgate/server/inspect/document"
 	"tollgate/server/inspect/journey"
-	api "tollgate/server/workspace"
+	api "tollgate/server/workspaceapi"
 )
 
 var runs = records[state.RunView]{

@@ -8,7 +8,7 @@ import (
 	state "tollgate/engine/workspace"
 	sdk "tollgate/sdk/go"
 	"tollgate/server/console/page"
-	api "tollgate/server/workspace"
+	api "tollgate/server/workspaceapi"
 )
 
 // Scheduled describes the flow's schedule in words; the next instant follows it.

@@ -9,7 +9,7 @@ import (
 	"tollgate/engine/wire"
 	state "tollgate/engine/workspace"
 	"tollgate/server/console/owner"
-	api "tollgate/server/workspace"
+	api "tollgate/server/workspaceapi"
 )
 
 // TestAnOwnerSetsASchedule: on the flow's page, where it is seen and ended.

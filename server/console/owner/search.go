@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"tollgate/server/console/page"
-	api "tollgate/server/workspace"
+	api "tollgate/server/workspaceapi"
 )
 
 type searchPage struct {

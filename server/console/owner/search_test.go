@@ -10,7 +10,7 @@ import (
 	"tollgate/bench/enginetest"
 	state "tollgate/engine/workspace"
 	"tollgate/server/console/owner"
-	api "tollgate/server/workspace"
+	api "tollgate/server/workspaceapi"
 )
 
 // TestAnOwnerSearches: a flow by a part of its text, a run by its id, and nothing of another

@@ -24,7 +24,7 @@ import (
 	"tollgate/server/inspect"
 	"tollgate/server/provider/fetch"
 	"tollgate/server/provider/webhook"
-	api "tollgate/server/workspace"
+	api "tollgate/server/workspaceapi"
 )
 
 const origin = "https://tollgate.test"

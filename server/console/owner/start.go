@@ -8,7 +8,7 @@ import (
 	state "tollgate/engine/workspace"
 	sdk "tollgate/sdk/go"
 	"tollgate/server/console/page"
-	api "tollgate/server/workspace"
+	api "tollgate/server/workspaceapi"
 )
 
 // startPage is what a run of a flow would cost and do, before it is started.

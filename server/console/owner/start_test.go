@@ -9,7 +9,7 @@ import (
 
 	state "tollgate/engine/workspace"
 	"tollgate/server/console/owner"
-	api "tollgate/server/workspace"
+	api "tollgate/server/workspaceapi"
 )
 
 // hidden is the value of a field that a form carries.

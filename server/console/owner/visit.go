@@ -18,7 +18,7 @@ import (
 	"tollgate/server"
 	"tollgate/server/console/page"
 	"tollgate/server/identity"
-	api "tollgate/server/workspace"
+	api "tollgate/server/workspaceapi"
 )
 
 // visit is one request of a person who is signed in.
