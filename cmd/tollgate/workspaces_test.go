@@ -9,7 +9,7 @@ import (
 	"tollgate/bench/servertest"
 	"tollgate/engine/workspace"
 	"tollgate/server/inspect"
-	workspaceapi "tollgate/server/workspaceapi"
+	"tollgate/server/workspaceapi"
 )
 
 // workspaceTools is the API of a group.

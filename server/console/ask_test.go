@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tollgate/engine/billing"
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server"
 )
 
@@ -154,7 +154,7 @@ func TestMoneyIsAskedFirst(t *testing.T) {
 	key := string(server.AppendUUID(nil, n.Machine.Keys(n.environment())[0].ID))
 	twice(at+"/keys", at+"/keys/"+key+"/revoke", url.Values{}, "checkout server", "for good")
 
-	n.tenants.Do(t, state.KindSignUp, &state.SignUp{
+	n.tenants.Do(t, workspace.KindSignUp, &workspace.SignUp{
 		ID: [16]byte{1}, KeyID: [16]byte{2}, KeyHash: [32]byte{3}, ClaimHash: [32]byte{4},
 	})
 	w := b.firstLink("/console/workspaces", `/console/workspaces/[^"?]+`)

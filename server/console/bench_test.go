@@ -13,7 +13,7 @@ import (
 	"tollgate/engine"
 	"tollgate/engine/billing"
 	"tollgate/engine/wire"
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 )
 
 // customers adds customers c0 … to an environment.
@@ -46,7 +46,7 @@ func BenchmarkPages(b *testing.B) {
 	n := start(b)
 	p := n.signedIn()
 	names := p.hostileSandbox()
-	n.tenants.Do(b, state.KindSignUp, &state.SignUp{
+	n.tenants.Do(b, workspace.KindSignUp, &workspace.SignUp{
 		ID: [16]byte{1}, KeyID: [16]byte{2}, KeyHash: [32]byte{3}, ClaimHash: [32]byte{4}, Label: "one",
 	})
 	n.customers(n.environment(), 1_000_000)
@@ -56,14 +56,14 @@ func BenchmarkPages(b *testing.B) {
 		"customers/find":      at + "/customers?find=c777777",
 		"customers/elsewhere": "/console/accounts/demo/live/customers",
 	}
-	workspace := p.firstLink("/console/workspaces", `/console/workspaces/[^"?]+`)
+	ws := p.firstLink("/console/workspaces", `/console/workspaces/[^"?]+`)
 	for _, r := range n.pages.Rows() {
 		if r.Method != "GET" {
 			continue
 		}
 		paths[r.Name] = filled(r.Path, names)
 		if strings.Contains(r.Path, "/workspaces/{") {
-			paths[r.Name] = workspace
+			paths[r.Name] = ws
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(paths)) {

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	markup "golang.org/x/net/html"
 
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server/console"
 )
 
@@ -399,10 +399,10 @@ func TestWithoutALeader(t *testing.T) {
 	names := b.hostileSandbox()
 	sandbox := "/console/accounts/demo/sandbox"
 	form := b.fill(sandbox+"/customers", fields("id", "late"))
-	n.tenants.Do(t, state.KindSignUp, &state.SignUp{
+	n.tenants.Do(t, workspace.KindSignUp, &workspace.SignUp{
 		ID: [16]byte{1}, KeyID: [16]byte{2}, KeyHash: [32]byte{3}, ClaimHash: [32]byte{4}, Label: "one",
 	})
-	workspace := b.firstLink("/console/workspaces", `/console/workspaces/[^"?]+`)
+	ws := b.firstLink("/console/workspaces", `/console/workspaces/[^"?]+`)
 	n.NoLeader.Store(true)
 	n.tenants.NoLeader.Store(true)
 	n.Stale.Store(int64(19 * time.Second))
@@ -413,7 +413,7 @@ func TestWithoutALeader(t *testing.T) {
 		}
 		at := filled(r.Path, names)
 		if strings.Contains(r.Path, "/workspaces/") {
-			at = workspace
+			at = ws
 		}
 		p := b.get(at)
 		switch {

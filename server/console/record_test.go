@@ -15,7 +15,7 @@ import (
 	"tollgate/engine/billing"
 	"tollgate/engine/decimal"
 	"tollgate/engine/wire"
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	api "tollgate/sdk/go"
 	"tollgate/server"
 	"tollgate/server/client"
@@ -374,7 +374,7 @@ func (r *recorder) clientIsRecorded() {
 }
 
 func (r *recorder) workspacesAreRecorded() {
-	r.node.tenants.Do(r.t, state.KindSignUp, &state.SignUp{
+	r.node.tenants.Do(r.t, workspace.KindSignUp, &workspace.SignUp{
 		ID: [16]byte{1}, KeyID: [16]byte{2}, KeyHash: [32]byte{3}, ClaimHash: [32]byte{4},
 	})
 	at := r.firstLink("/console/workspaces", `/console/workspaces/[^"?]+`)
@@ -415,7 +415,7 @@ func (r *recorder) sentMessage(endpoint string) string {
 func TestTheRecordHasPagesOfBothGroups(t *testing.T) {
 	n := start(t)
 	b := n.signedIn()
-	n.tenants.Do(t, state.KindSignUp, &state.SignUp{
+	n.tenants.Do(t, workspace.KindSignUp, &workspace.SignUp{
 		ID: [16]byte{1}, KeyID: [16]byte{2}, KeyHash: [32]byte{3}, ClaimHash: [32]byte{4},
 	})
 	at := b.firstLink("/console/workspaces", `/console/workspaces/[^"?]+`)

@@ -14,7 +14,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"tollgate/engine/billing"
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server"
 	"tollgate/server/console"
 	"tollgate/server/identity"
@@ -60,7 +60,7 @@ func named(t testing.TB, set ...func(*node, *console.Config)) (*node, *organizat
 	n := start(t, append([]func(*node, *console.Config){func(n *node, c *console.Config) {
 		service, err := identity.New(identity.Config{
 			Machine: n.tenants.Machine, Proposer: n.tenants, Reader: n.tenants, Web: web,
-			PublicURL: n.base, Surface: state.SurfaceOperations, Key: [32]byte{7},
+			PublicURL: n.base, Surface: workspace.SurfaceOperations, Key: [32]byte{7},
 			Persons: identity.Issuer{URL: m.Issuer(), ClientID: m.ClientID, ClientSecret: m.ClientSecret},
 			Allow:   func(issuer, email string) bool { return len(o.granted(issuer, email)) > 0 },
 		})
@@ -196,11 +196,11 @@ func TestOtherSessionsAreNothing(t *testing.T) {
 	o.grant("ops@example.com", console.Grant{Manage: true})
 	held := n.by(o, "ops@example.com").cookies()
 	token := server.MintKey(server.KeyPrefixSession)
-	n.tenants.Do(t, state.KindSignIn, &state.SignIn{
+	n.tenants.Do(t, workspace.KindSignIn, &workspace.SignIn{
 		ID: [16]byte{9}, Issuer: o.Issuer(), Subject: "of ops@example.com", Email: "ops@example.com",
-		Session: console.HashOf(token), Surface: state.SurfaceWorkspaces,
+		Session: console.HashOf(token), Surface: workspace.SurfaceWorkspaces,
 	})
-	_, good := n.tenants.Machine.Session(console.HashOf(token), state.SurfaceWorkspaces,
+	_, good := n.tenants.Machine.Session(console.HashOf(token), workspace.SurfaceWorkspaces,
 		time.Now().UnixMilli())
 	require.True(t, good)
 	for _, cookie := range []string{

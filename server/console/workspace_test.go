@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tollgate/bench/servertest"
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server/inspect"
 	"tollgate/server/provider/fetch"
 	"tollgate/server/workspaceapi"
@@ -35,14 +35,14 @@ func TestWorkspaces(t *testing.T) {
 	n := start(t)
 	b := n.signedIn()
 	b.get("/console/workspaces").is(200, "No workspace", "POST /v1/signup")
-	n.tenants.Do(t, state.KindSignUp, &state.SignUp{
+	n.tenants.Do(t, workspace.KindSignUp, &workspace.SignUp{
 		ID: [16]byte{1}, KeyID: [16]byte{2}, KeyHash: [32]byte{3}, ClaimHash: [32]byte{4},
 		Label: hostile,
 	})
 	b.get("/console/workspaces?unclaimed=true").is(200, "&lt;script&gt;",
 		`href="/console/workspaces.csv?unclaimed=true"`)
 	require.Len(t, b.sheet("/console/workspaces.csv"), 2)
-	list, _ := n.tenants.Machine.Tenants(state.Page{Limit: 1}, false)
+	list, _ := n.tenants.Machine.Tenants(workspace.Page{Limit: 1}, false)
 	require.Len(t, list, 1)
 	at := b.firstLink("/console/workspaces", `/console/workspaces/[^"?]+`)
 	id := strings.TrimPrefix(at, "/console/workspaces/")

@@ -15,7 +15,7 @@ import (
 
 	"tollgate/engine"
 	"tollgate/engine/wire"
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server"
 	"tollgate/server/provider/fetch"
 	"tollgate/server/vault"
@@ -23,7 +23,7 @@ import (
 
 // Config is what a Service needs from the node that runs it.
 type Config struct {
-	Machine  *state.Machine
+	Machine  *workspace.Machine
 	Proposer server.Proposer
 	Reader   server.Reader
 	// PublicURL is where the pages are reached from outside, http(s)://host without a path: the
@@ -32,7 +32,7 @@ type Config struct {
 	// Origin is where changes may come from; empty is PublicURL's.
 	Origin string
 	// Surface is the part of the service that sessions are valid for.
-	Surface state.Surface
+	Surface workspace.Surface
 	// Persons and Agents are their issuers. One without a URL is off.
 	Persons, Agents Issuer
 	// Web is the guarded client by which issuers are reached.

@@ -21,7 +21,7 @@ import (
 
 	"tollgate/bench/servertest"
 	"tollgate/engine"
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/examples/devidp"
 	"tollgate/server"
 	"tollgate/server/identity"
@@ -52,7 +52,7 @@ func open(t *testing.T, set func(*identity.Config)) *site {
 	require.NoError(t, err)
 	c := identity.Config{
 		Machine: s.Machine, Proposer: s, Reader: s, PublicURL: s.url, Web: web, Development: true,
-		Surface: state.SurfaceWorkspaces, Key: [32]byte{7}, Now: s.Now,
+		Surface: workspace.SurfaceWorkspaces, Key: [32]byte{7}, Now: s.Now,
 	}
 	set(&c)
 	service, err := identity.New(c)
@@ -272,7 +272,8 @@ func TestCookies(t *testing.T) {
 	set := secure.get(secure.web, "/login").header.Get("Set-Cookie")
 	require.True(t, strings.HasPrefix(set, "__Host-tollgate-sign-in="), set)
 	require.Contains(t, set, "; secure")
-	operators, _, _ := openLocal(t, func(c *identity.Config) { c.Surface = state.SurfaceOperations })
+	operators, _,
+		_ := openLocal(t, func(c *identity.Config) { c.Surface = workspace.SurfaceOperations })
 	set = operators.get(operators.web, "/login").header.Get("Set-Cookie")
 	require.True(t, strings.HasPrefix(set, "tollgate-operator-sign-in="), set)
 }
@@ -358,7 +359,7 @@ func TestForms(t *testing.T) {
 func TestOperators(t *testing.T) {
 	allowed := "ada@acme.example"
 	s, _, base := openLocal(t, func(c *identity.Config) {
-		c.Surface = state.SurfaceOperations
+		c.Surface = workspace.SurfaceOperations
 		c.Allow = func(_, email string) bool { return email == allowed }
 	})
 	a := s.get(s.web, s.begin(s.web, base, "eve@acme.example", "/login"))
@@ -402,7 +403,7 @@ func TestUsesAreNotedBesideTheRequest(t *testing.T) {
 	s.signIn(s.web, base, "ada@acme.example")
 	let, came := make(chan struct{}), make(chan struct{}, 100)
 	s.Before(func(kind engine.Kind) engine.Outcome {
-		if kind == state.KindNoteSession {
+		if kind == workspace.KindNoteSession {
 			came <- struct{}{}
 			<-let
 		}
@@ -417,7 +418,7 @@ func TestUsesAreNotedBesideTheRequest(t *testing.T) {
 	close(let)
 	require.Eventually(t, func() bool {
 		return slices.ContainsFunc(s.Entries(), func(kinds []engine.Kind) bool {
-			return kinds[0] == state.KindNoteSession
+			return kinds[0] == workspace.KindNoteSession
 		})
 	}, 10*time.Second, time.Millisecond)
 	s.Later(11 * time.Hour)

@@ -21,7 +21,7 @@ import (
 
 	"tollgate/engine"
 	"tollgate/engine/wire"
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server/identity"
 )
 
@@ -225,7 +225,7 @@ func TestForgedTokensAreRefused(t *testing.T) {
 func TestAgentsOperateNothing(t *testing.T) {
 	i := newIssuer(t)
 	s := open(t, func(c *identity.Config) {
-		c.Surface = state.SurfaceOperations
+		c.Surface = workspace.SurfaceOperations
 		c.Persons = identity.Issuer{URL: i.URL, ClientID: "us"}
 		c.Allow = func(string, string) bool { return true }
 	})
@@ -236,10 +236,10 @@ func TestAgentsOperateNothing(t *testing.T) {
 	require.Empty(t, s.cookies(s.web))
 
 	results := make([]engine.Result, 1)
-	s.Propose(time.Now(), []engine.Record{{Kind: state.KindSignIn, Payload: wire.Encode(nil,
-		&state.SignIn{
+	s.Propose(time.Now(), []engine.Record{{Kind: workspace.KindSignIn, Payload: wire.Encode(nil,
+		&workspace.SignIn{
 			ID: [16]byte{1}, Issuer: i.URL, Subject: "1", Email: "ada@acme.example", Agent: true,
-			Session: [32]byte{1}, Surface: state.SurfaceWorkspaces, Workspace: [16]byte{2},
+			Session: [32]byte{1}, Surface: workspace.SurfaceWorkspaces, Workspace: [16]byte{2},
 		})}}, results)
 	require.Equal(t, engine.OutcomeDone, results[0].Outcome)
 	i.claims = func(map[string]any) {}
@@ -324,7 +324,7 @@ func TestUserinfoFillsIn(t *testing.T) {
 		map[string]any{
 			"sub": "b2", "owner_email": "ada@acme.example", "owner_email_verified": true,
 		}), "agent "))
-	ada, _ := s.Machine.Links(1, state.Page{Limit: 5})
+	ada, _ := s.Machine.Links(1, workspace.Page{Limit: 5})
 	require.Len(t, ada, 1, "its owner, whom userinfo names, is asked")
 }
 

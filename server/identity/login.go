@@ -11,7 +11,7 @@ import (
 
 	"tollgate/engine"
 	"tollgate/engine/wire"
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server"
 )
 
@@ -54,7 +54,7 @@ func (s *Service) Routes() []server.Route {
 			text("code", 4096), text("state", 512), text("iss", 512), text("error", 512)),
 		logout,
 	}
-	if s != nil && s.config.Surface == state.SurfaceOperations {
+	if s != nil && s.config.Surface == workspace.SurfaceOperations {
 		return routes // agents cannot operate
 	}
 	return append(routes, row("GET", agentPath, "signIn", "Agent identity sign-in", "To the issuer",
@@ -152,7 +152,7 @@ func (s *Service) callback(x *server.Exchange) *server.Fault {
 		return s.unbelieved(x, p, err)
 	case a.Agents && !who.agent:
 		return faultNoAgent
-	case s.config.Surface == state.SurfaceOperations && who.agent:
+	case s.config.Surface == workspace.SurfaceOperations && who.agent:
 		return faultAgentOperates
 	case s.config.Allow != nil && !s.config.Allow(p.issuer.URL, who.email):
 		s.config.Log.Warn("sign-in refused: not an operator", "issuer", p.issuer.URL,
@@ -168,7 +168,7 @@ func (s *Service) callback(x *server.Exchange) *server.Fault {
 // signIn opens the session.
 func (s *Service) signIn(x *server.Exchange, a *attempt, p *provider, who *subject) *server.Fault {
 	token := server.MintKey(server.KeyPrefixSession)
-	c := &state.SignIn{
+	c := &workspace.SignIn{
 		ID: mint(), Issuer: p.issuer.URL, Subject: who.id, Email: who.email, Name: who.name,
 		OwnerEmail: who.ownerEmail, Agent: who.agent, Session: hashOf(token), Surface: s.config.Surface,
 		Workspace: mint(),
@@ -177,7 +177,7 @@ func (s *Service) signIn(x *server.Exchange, a *attempt, p *provider, who *subje
 		c.Replaces = hashOf(old)
 	}
 	c.Source, c.Wider, c.Network = server.Sources(server.ClientAddress(x.Ctx, s.config.Proxies))
-	r := s.propose(state.KindSignIn, c)
+	r := s.propose(workspace.KindSignIn, c)
 	switch {
 	case r.Outcome != engine.OutcomeDone:
 		return s.refusal(r)
@@ -196,7 +196,7 @@ func (s *Service) refusal(r engine.Result) *server.Fault {
 		s.config.Log.Error("sign-ins are refused: the limit of persons or sessions is reached",
 			"outcome", r.Outcome)
 	case engine.OutcomeSignInLimit, engine.OutcomeSignupLimited:
-		var limit state.RetryReply
+		var limit workspace.RetryReply
 		if wire.Decode(r.Value, &limit) == nil {
 			return fault.Retry(int(max(1, (limit.ResetsAt-s.now()+999)/1000)))
 		}
@@ -209,7 +209,7 @@ func (s *Service) logout(x *server.Exchange) *server.Fault {
 	if s == nil {
 		return faultNotConfigured
 	}
-	c := &state.EndSession{}
+	c := &workspace.EndSession{}
 	if bearer, ok := server.PresentedKey(x.Ctx); ok {
 		if string(x.Ctx.Request.Header.Peek("Origin")) != s.origin {
 			return faultOrigin
@@ -230,7 +230,7 @@ func (s *Service) logout(x *server.Exchange) *server.Fault {
 		}
 		c.Session, c.All = n.Hash(), string(form.Peek("all")) == "1"
 	}
-	if r := s.propose(state.KindEndSession, c); r.Outcome != engine.OutcomeDone {
+	if r := s.propose(workspace.KindEndSession, c); r.Outcome != engine.OutcomeDone {
 		return faultBusy
 	}
 	s.setCookie(x.Ctx, s.cookieName(sessionCookie), "", 0)

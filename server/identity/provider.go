@@ -16,7 +16,7 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
 
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 )
 
 const (
@@ -230,7 +230,7 @@ func (p *provider) subject(ctx context.Context, d *description, token *oauth2.To
 	if truth(c.OwnerVerified) {
 		s.ownerEmail = mailbox(c.Owner)
 	}
-	if s.id == "" || len(s.id) > state.MaxSubject {
+	if s.id == "" || len(s.id) > workspace.MaxSubject {
 		return subject{}, fmt.Errorf("%w: no subject, or one that is too long", errRefused)
 	}
 	return s, nil
@@ -268,7 +268,7 @@ func mailbox(text string) string {
 			at++
 		}
 	}
-	if at != 1 || len(text) > state.MaxEmail || !utf8.ValidString(text) {
+	if at != 1 || len(text) > workspace.MaxEmail || !utf8.ValidString(text) {
 		return ""
 	}
 	return text
@@ -282,7 +282,7 @@ func plain(text string) string {
 		if unicode.Is(unicode.C, r) || r == utf8.RuneError {
 			continue
 		}
-		if size += utf8.RuneLen(r); size > state.MaxName {
+		if size += utf8.RuneLen(r); size > workspace.MaxName {
 			break
 		}
 		out = append(out, r)

@@ -12,7 +12,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"tollgate/engine"
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server"
 )
 
@@ -25,7 +25,7 @@ var (
 
 // Session is a signed-in person or agent.
 type Session struct {
-	state.SessionView
+	workspace.SessionView
 	token string
 }
 
@@ -81,8 +81,8 @@ func (s *Service) find(ctx *fasthttp.RequestCtx, must bool) (*Session, error) {
 }
 
 // allowed reports whether the session's person may still be signed in.
-func (s *Service) allowed(v *state.SessionView) bool {
-	if s.config.Surface == state.SurfaceOperations && v.Agent {
+func (s *Service) allowed(v *workspace.SessionView) bool {
+	if s.config.Surface == workspace.SurfaceOperations && v.Agent {
 		return false // one that its issuer called so before
 	}
 	return s.config.Allow == nil || s.config.Allow(v.Issuer, v.Email)
@@ -90,12 +90,12 @@ func (s *Service) allowed(v *state.SessionView) bool {
 
 // note notes that a session is used, once in a while. The request does not wait for it; where it
 // fails a later one does it.
-func (s *Service) note(v *state.SessionView, hash [32]byte) {
+func (s *Service) note(v *workspace.SessionView, hash [32]byte) {
 	if s.now() < v.NoteFrom {
 		return
 	}
 	s.notes.Begin(hash, func() {
-		r := s.propose(state.KindNoteSession, &state.NoteSession{Session: hash})
+		r := s.propose(workspace.KindNoteSession, &workspace.NoteSession{Session: hash})
 		if r.Outcome != engine.OutcomeDone {
 			s.config.Log.Debug("the use of a session is not noted", "outcome", r.Outcome)
 		}
@@ -109,7 +109,7 @@ func (s *Service) End(ctx *fasthttp.RequestCtx) error {
 	if token == "" {
 		return nil
 	}
-	r := s.propose(state.KindEndSession, &state.EndSession{Session: hashOf(token)})
+	r := s.propose(workspace.KindEndSession, &workspace.EndSession{Session: hashOf(token)})
 	if r.Outcome != engine.OutcomeDone {
 		return fmt.Errorf("%w: %s", ErrBusy, r.Outcome)
 	}
@@ -149,7 +149,7 @@ const (
 	attemptCookie = "sign-in"
 )
 
-const sessionLife = time.Duration(state.SessionMS) * time.Millisecond
+const sessionLife = time.Duration(workspace.SessionMS) * time.Millisecond
 
 // secure reports whether cookies go over https alone.
 func (s *Service) secure() bool { return s.config.PublicURL[:5] == "https" }
@@ -158,7 +158,7 @@ func (s *Service) secure() bool { return s.config.PublicURL[:5] == "https" }
 // every port of a host. Without https browsers refuse the prefix __Host-.
 func (s *Service) cookieName(name string) string {
 	full := "tollgate-" + name
-	if s.config.Surface == state.SurfaceOperations {
+	if s.config.Surface == workspace.SurfaceOperations {
 		full = "tollgate-operator-" + name
 	}
 	if s.secure() {

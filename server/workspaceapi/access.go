@@ -8,7 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server"
 	"tollgate/server/provider/fetch"
 	"tollgate/server/provider/runner"
@@ -20,8 +20,8 @@ const accessPurpose = "tollgate test credentials"
 
 // accessPlace is what test credentials are sealed for: those of one workspace and host open for no
 // other.
-func accessPlace(workspace [16]byte, host string) string {
-	return idText(markWorkspace, workspace) + " " + host
+func accessPlace(ws [16]byte, host string) string {
+	return idText(markWorkspace, ws) + " " + host
 }
 
 // storedAccess are test credentials as they are sealed.
@@ -61,10 +61,10 @@ func (h *held) account() (*runner.Account, error) {
 	}, nil
 }
 
-func openAccess(v *vault.Vault, workspace [16]byte, host string, sealed []byte) (
+func openAccess(v *vault.Vault, ws [16]byte, host string, sealed []byte) (
 	stored storedAccess, err error,
 ) {
-	text, err := v.Open(0, accessPlace(workspace, host), sealed)
+	text, err := v.Open(0, accessPlace(ws, host), sealed)
 	if err == nil && json.Unmarshal([]byte(text), &stored) != nil {
 		err = errors.New("they are none") // the error of json may repeat them
 	}
@@ -90,7 +90,7 @@ func hostNamed(text string) (host string, ok bool) {
 }
 
 // accessHost is the host whose test credentials a flow's runs get; empty where it is public.
-func accessHost(d *state.FlowDocument) string {
+func accessHost(d *workspace.FlowDocument) string {
 	if d.Access != "test_account" {
 		return ""
 	}
@@ -128,7 +128,7 @@ func (f *Flows) setAccess(x *server.Exchange) *server.Fault {
 		return f.unsealed(err)
 	case fault == nil:
 		// Of what the form holds no hash is kept, since a password may be guessed by one.
-		fault = f.actOnce(x, c.Workspace, state.KindSetTestAccess, c, host)
+		fault = f.actOnce(x, c.Workspace, workspace.KindSetTestAccess, c, host)
 	}
 	if fault != nil {
 		return fault
@@ -138,17 +138,17 @@ func (f *Flows) setAccess(x *server.Exchange) *server.Fault {
 
 // sealAccess makes the command that stores test credentials; those that are too long are what is
 // wrong with the body.
-func (f *Flows) sealAccess(of *state.Principal, host string, stored *storedAccess, b *body) (
-	c *state.SetTestAccess, err error,
+func (f *Flows) sealAccess(of *workspace.Principal, host string, stored *storedAccess, b *body) (
+	c *workspace.SetTestAccess, err error,
 ) {
-	c = &state.SetTestAccess{Workspace: of.Workspace, Host: host}
+	c = &workspace.SetTestAccess{Workspace: of.Workspace, Host: host}
 	text, err := json.Marshal(stored, json.Deterministic(true))
 	if err != nil {
 		return c, errors.New("they are not text") // the error of json may repeat them
 	}
-	if len(text) > state.MaxTestAccessBytes {
+	if len(text) > workspace.MaxTestAccessBytes {
 		b.fail(badField("invalid_field", "password").Saying(fmt.Sprintf(
-			"Together they may have %d bytes. Nothing was changed.", state.MaxTestAccessBytes)))
+			"Together they may have %d bytes. Nothing was changed.", workspace.MaxTestAccessBytes)))
 		return c, nil
 	}
 	c.Sealed = f.access.Seal(0, accessPlace(of.ID, host), string(text))
@@ -166,8 +166,8 @@ const (
 func (f *Flows) removeAccess(x *server.Exchange) *server.Fault {
 	host, fault := accessOf(x)
 	if fault == nil {
-		c := &state.RemoveTestAccess{Workspace: tenant(x).Workspace, Host: host}
-		fault = f.actAsOwner(x, c.Workspace, state.KindRemoveTestAccess, c)
+		c := &workspace.RemoveTestAccess{Workspace: tenant(x).Workspace, Host: host}
+		fault = f.actAsOwner(x, c.Workspace, workspace.KindRemoveTestAccess, c)
 	}
 	if fault != nil {
 		return fault
@@ -188,7 +188,7 @@ func (f *Flows) listAccess(x *server.Exchange) *server.Fault {
 func (f *Flows) accessRoutes() []server.Route {
 	listed := func(about string) func(*server.Route) {
 		return gives(200, about, server.Must("testAccess", server.ArrayOf(
-			server.AnswerSchema[state.AccessView]())),
+			server.AnswerSchema[workspace.AccessView]())),
 			server.Must("next_cursor", server.OrNull(text)))
 	}
 	return []server.Route{

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tollgate/bench/enginetest"
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server/provider/runner"
 )
 
@@ -52,7 +52,7 @@ func refuseAccess(t *testing.T, is provoked) {
 		is(ada.call("PUT", path, body), 400, code)
 	}
 	require.Empty(t, ada.call("GET", "/v1/test-access", "").is(200, "").at("testAccess"))
-	for i := range state.MaxTestAccess {
+	for i := range workspace.MaxTestAccess {
 		ada.call("PUT", fmt.Sprintf("/v1/test-access/h%d.example", i), testAccess).is(200, "")
 	}
 	is(ada.call("PUT", path, testAccess), 409, "test_access_limit")
@@ -123,7 +123,7 @@ func TestTestCredentialsReachTheirRun(t *testing.T) {
 		{Host: host, Username: "second", Password: "other-0815-pass"},
 	}, given)
 	mu.Unlock()
-	acts, _ := n.Machine.Acts(1, state.Page{Limit: 10})
+	acts, _ := n.Machine.Acts(1, workspace.Page{Limit: 10})
 	require.Equal(t, "set_test_access", acts[0].Action)
 	require.Equal(t, host, acts[0].Note)
 	kept := n.Log() + string(enginetest.Snapshot(t, n.Machine)) + string(ended.raw) +

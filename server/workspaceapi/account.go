@@ -1,7 +1,7 @@
 package workspaceapi
 
 import (
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server"
 )
 
@@ -23,14 +23,14 @@ func (m *Members) getAccount(x *server.Exchange) *server.Fault {
 //
 //schema:answer workspace WorkspaceAccount
 type accountAnswer struct {
-	ID           [16]byte                `json:"workspace.id" id:"markWorkspace"`
-	Label        string                  `json:"workspace.label"`
-	Claimed      bool                    `json:"workspace.claimed"`
-	CreatedAt    int64                   `json:"workspace.createdAt" as:"time"`
-	Balance      uint64                  `json:"credits.balance"`
-	Reserved     uint64                  `json:"credits.reserved"`
-	Transactions []state.TransactionView `json:"transactions"` // the newest first
-	Billing      billingAnswer           `json:"billing" ref:"Billing"`
+	ID           [16]byte                    `json:"workspace.id" id:"markWorkspace"`
+	Label        string                      `json:"workspace.label"`
+	Claimed      bool                        `json:"workspace.claimed"`
+	CreatedAt    int64                       `json:"workspace.createdAt" as:"time"`
+	Balance      uint64                      `json:"credits.balance"`
+	Reserved     uint64                      `json:"credits.reserved"`
+	Transactions []workspace.TransactionView `json:"transactions"` // the newest first
+	Billing      billingAnswer               `json:"billing" ref:"Billing"`
 }
 
 // execution is what can run flows, and what that costs.
@@ -67,7 +67,7 @@ func (m *Members) getExecution(x *server.Exchange) *server.Fault {
 
 func (m *Members) listIssues(x *server.Exchange) *server.Fault {
 	return list(m.base, x, "issues", markIssue, m.machine.Issues, writeIssue,
-		func(v *state.IssueView) [16]byte { return v.ID })
+		func(v *workspace.IssueView) [16]byte { return v.ID })
 }
 
 func (m *Members) changeIssue(x *server.Exchange, id [16]byte) *server.Fault {
@@ -81,28 +81,28 @@ func (m *Members) changeIssue(x *server.Exchange, id [16]byte) *server.Fault {
 	b.refuse(!ok, "invalid_note", "note")
 	fault := b.close()
 	if fault == nil {
-		fault = m.do(x, state.KindMarkIssueReady,
-			&state.MarkIssueReady{Workspace: tenant(x).Workspace, ID: id, Note: note})
+		fault = m.do(x, workspace.KindMarkIssueReady,
+			&workspace.MarkIssueReady{Workspace: tenant(x).Workspace, ID: id, Note: note})
 	}
 	if fault != nil {
 		return fault
 	}
-	return one(m.base, x, "issue", 200, func() (state.IssueView, bool) {
+	return one(m.base, x, "issue", 200, func() (workspace.IssueView, bool) {
 		return m.machine.Issue(tenant(x).Workspace, id)
 	}, writeIssue)
 }
 
 func (m *Members) listNotifications(x *server.Exchange) *server.Fault {
 	return list(m.base, x, "notifications", markNotification, m.machine.Notifications,
-		writeNotification, func(v *state.NotificationView) [16]byte { return v.ID })
+		writeNotification, func(v *workspace.NotificationView) [16]byte { return v.ID })
 }
 
 func (m *Members) readNotification(x *server.Exchange, id [16]byte) *server.Fault {
-	c := &state.ReadNotification{Workspace: tenant(x).Workspace, ID: id}
-	if fault := m.do(x, state.KindReadNotification, c); fault != nil {
+	c := &workspace.ReadNotification{Workspace: tenant(x).Workspace, ID: id}
+	if fault := m.do(x, workspace.KindReadNotification, c); fault != nil {
 		return fault
 	}
-	return one(m.base, x, "notification", 200, func() (state.NotificationView, bool) {
+	return one(m.base, x, "notification", 200, func() (workspace.NotificationView, bool) {
 		return m.machine.Notification(tenant(x).Workspace, id)
 	}, writeNotification)
 }

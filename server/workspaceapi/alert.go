@@ -4,7 +4,7 @@ import (
 	"bytes"
 
 	"tollgate/engine/wire"
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server"
 	"tollgate/server/form"
 	"tollgate/server/provider/mail"
@@ -35,15 +35,15 @@ type alertsAnswer struct {
 	State string `json:"watch.state" rule:"oneof=passing|failing|unknown|off"`
 	Since int64  `json:"watch.since" as:"time"`
 	// Settings are shown to the owner alone.
-	Settings   *state.AlertsView    `json:"settings,omitzero"`
-	Deliveries []state.DeliveryView `json:"deliveries"`
+	Settings   *workspace.AlertsView    `json:"settings,omitzero"`
+	Deliveries []workspace.DeliveryView `json:"deliveries"`
 }
 
 // alertsOf is what to answer about a flow's alerts; shown is the secret that sealed was made of.
-func (b *base) alertsOf(workspace uint32, flow [16]byte, sealed []byte, shown string) (
+func (b *base) alertsOf(ws uint32, flow [16]byte, sealed []byte, shown string) (
 	made alertsAnswer, known bool,
 ) {
-	f, v, set, known := b.machine.Alerts(workspace, flow)
+	f, v, set, known := b.machine.Alerts(ws, flow)
 	made = alertsAnswer{
 		State: f.Watch.String(), Since: f.WatchAt, Settings: &v, Deliveries: v.Deliveries,
 	}
@@ -81,14 +81,14 @@ func (a *Alerts) forOwner(
 
 // alertSettings reads what is to be set: on, and where to; null and an empty text are nowhere.
 // shown is the secret that webhooks are signed with from now on if there is none yet.
-func (a *Alerts) alertSettings(b *body, workspace uint32, flow [16]byte) (
-	c *state.SetAlerts, shown string,
+func (a *Alerts) alertSettings(b *body, ws uint32, flow [16]byte) (
+	c *workspace.SetAlerts, shown string,
 ) {
-	c = &state.SetAlerts{Workspace: workspace, Flow: flow, HasOn: true, On: b.truth("on")}
+	c = &workspace.SetAlerts{Workspace: ws, Flow: flow, HasOn: true, On: b.truth("on")}
 	if nowhere(b, "email") {
 		c.HasEmail = true
 	} else if b.has("email") {
-		c.HasEmail, c.Email = true, b.text("email", 1, state.MaxAlertEmail)
+		c.HasEmail, c.Email = true, b.text("email", 1, workspace.MaxAlertEmail)
 		if !mail.Valid(c.Email) {
 			b.mistake("email", form.NotEmail)
 		}
@@ -106,7 +106,7 @@ func (a *Alerts) alertSettings(b *body, workspace uint32, flow [16]byte) (
 func nowhere(b *body, name string) bool { return b.taken(name) || b.fields[name] == "" }
 
 // cannotSend refuses settings by which this deployment cannot reach anybody.
-func (a *Alerts) cannotSend(c *state.SetAlerts) *server.Fault {
+func (a *Alerts) cannotSend(c *workspace.SetAlerts) *server.Fault {
 	switch {
 	case c.Email != "" && a.mail == nil:
 		return no("hosting_not_configured").Saying("This deployment sends no mail: its operator has " +
@@ -128,7 +128,8 @@ func (a *Alerts) changeAlerts(x *server.Exchange, id [16]byte) *server.Fault {
 	if fault == nil {
 		same := *c
 		same.Secret = nil // which is another each time
-		fault = a.actOnce(x, c.Workspace, state.KindSetAlerts, c, string(wire.Encode(nil, &same)))
+		fault = a.actOnce(x, c.Workspace, workspace.KindSetAlerts, c,
+			string(wire.Encode(nil, &same)))
 	}
 	if fault != nil {
 		return fault
@@ -157,8 +158,8 @@ func (a *Alerts) rotateAlertSecret(x *server.Exchange, id [16]byte) *server.Faul
 		return fault
 	}
 	sealed, shown := a.mintAlertSecret(id)
-	c := &state.RotateAlertSecret{Workspace: tenant(x).Workspace, Flow: id, Secret: sealed}
-	fault := a.actOnce(x, c.Workspace, state.KindRotateAlertSecret, c, string(id[:]))
+	c := &workspace.RotateAlertSecret{Workspace: tenant(x).Workspace, Flow: id, Secret: sealed}
+	fault := a.actOnce(x, c.Workspace, workspace.KindRotateAlertSecret, c, string(id[:]))
 	if fault != nil {
 		return fault
 	}
@@ -168,9 +169,10 @@ func (a *Alerts) rotateAlertSecret(x *server.Exchange, id [16]byte) *server.Faul
 func (a *Alerts) testAlert(x *server.Exchange, id [16]byte) *server.Fault {
 	fault := fieldless(x)
 	if fault == nil {
-		fault = a.actAsOwner(x, tenant(x).Workspace, state.KindSendTestAlert, &state.SendTestAlert{
-			Workspace: tenant(x).Workspace, Flow: id,
-		})
+		fault = a.actAsOwner(x, tenant(x).Workspace, workspace.KindSendTestAlert,
+			&workspace.SendTestAlert{
+				Workspace: tenant(x).Workspace, Flow: id,
+			})
 	}
 	if fault != nil {
 		return fault
@@ -182,8 +184,8 @@ func (a *Alerts) testAlert(x *server.Exchange, id [16]byte) *server.Fault {
 func alertsForm() *server.Schema {
 	return server.Object(
 		server.Must("on", server.BoolSchema),
-		server.May("email", server.TextSchema(0, state.MaxAlertEmail)),
-		server.May("webhookUrl", server.TextSchema(0, state.MaxAlertURL)),
+		server.May("email", server.TextSchema(0, workspace.MaxAlertEmail)),
+		server.May("webhookUrl", server.TextSchema(0, workspace.MaxAlertURL)),
 	)
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tollgate/engine"
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server/provider/fetch"
 	"tollgate/server/provider/mail"
 	"tollgate/server/provider/webhook"
@@ -109,7 +109,7 @@ func watch(t *testing.T, settings ...func(*Config)) *watched {
 		c.Mail, c.Hooks, c.Check = w.post, hooks, client.CheckAt
 	}}, settings...)...)
 	now = n.Now
-	n.policy(func(p *state.SetPolicy) { p.RunsPerDay, p.FreeRunsPerMonth = 100, 100 })
+	n.policy(func(p *workspace.SetPolicy) { p.RunsPerDay, p.FreeRunsPerMonth = 100, 100 })
 	w.caller = n.signUp("")
 	w.claim()
 	w.flow = w.caller.flow(plainFlow)
@@ -341,10 +341,10 @@ func TestWhatCameOfAMailIsSaidUntilItIsHeard(t *testing.T) {
 	deaf, begun := 2, 1
 	w.Before(func(kind engine.Kind) engine.Outcome {
 		switch {
-		case kind == state.KindNoteAlert && deaf > 0:
+		case kind == workspace.KindNoteAlert && deaf > 0:
 			deaf--
 			return engine.OutcomeUnknown
-		case kind == state.KindBeginAlert && begun > 0:
+		case kind == workspace.KindBeginAlert && begun > 0:
 			begun--
 			return engine.OutcomeUnavailable
 		}
@@ -467,9 +467,10 @@ func TestAlertsSayNothingForStrangers(t *testing.T) {
 	w := watch(t)
 	const hostile = "<script>alert(1)</script>\r\nBcc: eve@evil.example \u202ehttps://evil.example/pay" +
 		" www.evil.example WWW.EVIL.EXAMPLE evil.example/pay bücher.example 1.evil.example\u0000\u200b"
-	d := &state.DueAlert{
-		DeliveryView: state.DeliveryView{
-			ID: [16]byte{1}, Kind: state.AlertFailing, Outcome: state.OutcomeBlocked, Run: [16]byte{2},
+	d := &workspace.DueAlert{
+		DeliveryView: workspace.DeliveryView{
+			ID: [16]byte{1}, Kind: workspace.AlertFailing, Outcome: workspace.OutcomeBlocked,
+			Run:  [16]byte{2},
 			Flow: hostile, Step: hostile, Code: hostile, Why: hostile + strings.Repeat("é", 1000),
 		},
 		FlowID: [16]byte{3}, Workspace: [16]byte{4}, Label: hostile, Email: "ada@example.com",
@@ -557,7 +558,7 @@ func refuseAlerts(t *testing.T, is provoked) {
 	is(ada.call("PATCH", path, `{"on":true}`), 409, "alerts_off")
 	is(ada.call("POST", path+"/test", ""), 409, "alerts_off")
 	ada.call("PATCH", path, `{"on":true,"email":"ada@acme.example"}`).is(200, "")
-	for range state.MaxAlertTests {
+	for range workspace.MaxAlertTests {
 		ada.call("POST", path+"/test", "").is(200, "")
 	}
 	a := is(ada.call("POST", path+"/test", ""), 429, "alert_test_limit")

@@ -7,14 +7,14 @@ import (
 	"time"
 	"unicode"
 
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server"
 	"tollgate/server/provider/mail"
 )
 
 // alertBody is the body of an alert's webhook: {type, timestamp, data}, as Standard Webhooks
 // recommends. It is a function of the alert as it was queued, so every attempt has the same bytes.
-func alertBody(d *state.DueAlert) []byte {
+func alertBody(d *workspace.DueAlert) []byte {
 	var j server.JSON
 	j.Open('{')
 	j.Text("type", "alert."+d.Kind.String())
@@ -25,7 +25,7 @@ func alertBody(d *state.DueAlert) []byte {
 	j.Text("id", idText(markFlow, d.FlowID))
 	j.Text("name", d.Flow)
 	j.Close('}')
-	if d.Kind != state.AlertTest {
+	if d.Kind != workspace.AlertTest {
 		j.Object("run")
 		j.Text("id", idText(markRun, d.Run))
 		j.Text("outcome", d.Outcome.String())
@@ -41,8 +41,8 @@ func alertBody(d *state.DueAlert) []byte {
 }
 
 // reportedAs is how alerts call what a run came to: one that was blocked is a failed one.
-func reportedAs(o state.RunOutcome) string {
-	if o == state.OutcomeBlocked {
+func reportedAs(o workspace.RunOutcome) string {
+	if o == workspace.OutcomeBlocked {
 		return "failed"
 	}
 	return o.String()
@@ -96,20 +96,20 @@ type alertWords struct {
 	URL, Settings string
 }
 
-func (a *Alerts) alertWords(d *state.DueAlert) alertWords {
+func (a *Alerts) alertWords(d *workspace.DueAlert) alertWords {
 	w := alertWords{Flow: said(d.Flow), Workspace: said(d.Label)}
 	if a.console != "" {
 		w.Settings = a.console + "/flows/" + idText(markFlow, d.FlowID) + "/alerts"
 	}
 	switch d.Kind {
-	case state.AlertFailing:
+	case workspace.AlertFailing:
 		w.Title = "Stopped passing: " + w.Flow
 		w.Lead = "This saved test has stopped passing."
 		w.Result = "The newest run is reported as failed: the agent was stopped at a step."
-		if d.Outcome != state.OutcomeBlocked {
+		if d.Outcome != workspace.OutcomeBlocked {
 			w.Result = "Two runs in a row did not pass; the newest proved nothing."
 		}
-	case state.AlertRecovered:
+	case workspace.AlertRecovered:
 		w.Title = "Passes again: " + w.Flow
 		w.Lead = "This saved test passes again."
 		w.Result = "The newest run has passed."
@@ -128,7 +128,7 @@ func (a *Alerts) alertWords(d *state.DueAlert) alertWords {
 }
 
 // alertMail is the mail of an alert. Its id, and so its Message-ID, is the alert's.
-func (a *Alerts) alertMail(d *state.DueAlert) *mail.Message {
+func (a *Alerts) alertMail(d *workspace.DueAlert) *mail.Message {
 	w := a.alertWords(d)
 	var page bytes.Buffer
 	m := &mail.Message{

@@ -14,7 +14,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server"
 	"tollgate/server/identity"
 	"tollgate/server/inspect"
@@ -27,11 +27,11 @@ import (
 )
 
 // Agent is an agent that the runner can start.
-type Agent = state.Agent
+type Agent = workspace.Agent
 
 // Config is what the API needs from the node that runs it.
 type Config struct {
-	Machine  *state.Machine
+	Machine  *workspace.Machine
 	Proposer server.Proposer
 	Reader   server.Reader
 	// PublicURL is where the API is reached from outside, http(s)://host without a path.

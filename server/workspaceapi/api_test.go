@@ -11,7 +11,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"tollgate/engine"
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server"
 )
 
@@ -20,7 +20,7 @@ import (
 func TestAnAgentsWay(t *testing.T) {
 	verifier, check, base := product(t, func(ctx *fasthttp.RequestCtx) { ctx.SetStatusCode(401) })
 	n := start(t, func(c *Config) { c.Verifier, c.Check = verifier, check })
-	n.policy(func(p *state.SetPolicy) { p.FreeRunsPerMonth = 0 })
+	n.policy(func(p *workspace.SetPolicy) { p.FreeRunsPerMonth = 0 })
 	c := n.signUp("")
 	flow := c.flow(`{"name":"Sign up","url":"` + base + `/","task":"Get a key.","successCriteria":"It works.",` +
 		`"access":"public","credential":"bearer","verification":{"url":"` + base + `/me","status":200}}`)
@@ -125,13 +125,14 @@ func (c *caller) everything() map[string]string {
 	ids["run"] = c.start(ids["flow"], "the-key-1").is(202, "").at("run", "id").(string)
 	c.claimRun()
 	run, _ := parseID(markRun, ids["run"])
-	waits := &state.AwaitPerson{Run: run, Token: 1}
-	c.does(state.KindAwaitPerson, waits)
+	waits := &workspace.AwaitPerson{Run: run, Token: 1}
+	c.does(workspace.KindAwaitPerson, waits)
 	c.call("POST", "/v1/runs/"+ids["run"]+"/resume", "{}").is(202, "")
 	c.claimRun()
-	c.does(state.KindFinishRun, &state.FinishRun{
-		Run: run, Token: 2, Status: state.RunCompleted, Outcome: state.OutcomeBlocked, Step: "signup",
-		Code: "captcha", Reason: "There is a CAPTCHA.", Calls: []state.Call{{Case: "plain"}},
+	c.does(workspace.KindFinishRun, &workspace.FinishRun{
+		Run: run, Token: 2, Status: workspace.RunCompleted, Outcome: workspace.OutcomeBlocked,
+		Step: "signup",
+		Code: "captcha", Reason: "There is a CAPTCHA.", Calls: []workspace.Call{{Case: "plain"}},
 	})
 	ids["iss"] = c.call("GET", "/v1/issues", "").at("issues").([]any)[0].(map[string]any)["id"].(string)
 	ids["ntf"] = c.call("GET", "/v1/notifications", "").at("notifications").([]any)[0].(map[string]any)["id"].(string)
@@ -217,14 +218,14 @@ func TestQuotes(t *testing.T) {
 	last := fresh[len(fresh)-2:]
 	flipped := fresh[:len(fresh)-2] + map[bool]string{true: "BA", false: "AA"}[last == "AA"]
 	start(flipped, "key-00001").is(409, "quote_changed")
-	n.policy(func(p *state.SetPolicy) { p.RunCents = 600 })
+	n.policy(func(p *workspace.SetPolicy) { p.RunCents = 600 })
 	start(fresh, "key-00001").is(409, "quote_changed")
 	fresh = c.quote(flow)["fingerprint"].(string)
 	n.Later(49 * time.Hour)
 	start(fresh, "key-00001").is(409, "quote_changed")
 	fresh = c.quote(flow)["fingerprint"].(string)
 	run := start(fresh, "key-00001").is(202, "").at("run", "id")
-	n.policy(func(p *state.SetPolicy) { p.RunCents = 500 })
+	n.policy(func(p *workspace.SetPolicy) { p.RunCents = 500 })
 	require.Equal(t, run, start(fresh, "key-00001").is(202, "").at("run", "id"), "the same request again")
 	n.Later(24 * time.Hour)
 	start(c.quote(flow)["fingerprint"].(string), "key-00001").is(409, "idempotency_conflict")

@@ -4,7 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server"
 	"tollgate/server/form"
 )
@@ -54,7 +54,7 @@ func (p *Purchases) showApproval(x *server.Exchange) *server.Fault {
 }
 
 // answerApproval says what is approved: the monthly cap with it, which the first approval sets.
-func (p *Purchases) answerApproval(x *server.Exchange, v *state.PurchaseView) *server.Fault {
+func (p *Purchases) answerApproval(x *server.Exchange, v *workspace.PurchaseView) *server.Fault {
 	account, _ := p.machine.Account(v.Workspace, p.now())
 	return x.BareObject(200, func(j *server.JSON) {
 		j.Text("workspace", account.Label)
@@ -111,14 +111,15 @@ func (b *body) action() string {
 // decideLink carries out what was decided. Who approves works in the purchase's workspace from then
 // on.
 func (p *Purchases) decideLink(
-	x *server.Exchange, v *state.PurchaseView, action string,
+	x *server.Exchange, v *workspace.PurchaseView, action string,
 ) *server.Fault {
 	if fault := p.decide(x, v.Workspace, v.ID, action); fault != nil || action == actionDeny {
 		return fault
 	}
 	account, _ := p.machine.Account(v.Workspace, p.now())
-	c := &state.ChooseWorkspace{Session: asker(x).Session, ID: account.ID}
-	if fault := p.do(x, state.KindChooseWorkspace, c); fault != nil { // it is approved all the same
+	c := &workspace.ChooseWorkspace{Session: asker(x).Session, ID: account.ID}
+	if fault := p.do(x, workspace.KindChooseWorkspace,
+		c); fault != nil { // it is approved all the same
 		p.log.Warn("a session does not work in what its person has approved",
 			"request_id", string(x.RequestID()), "code", fault.Code)
 	}
@@ -146,7 +147,7 @@ func (p *Purchases) decidePurchase(x *server.Exchange, id [16]byte) *server.Faul
 
 // writeAsking writes the flow whose start asked for a purchase, and whether approving confirms that
 // an agent may sign up there: not when the flow was changed since.
-func writeAsking(j *server.JSON, v *state.PurchaseView, flow *state.FlowView) {
+func writeAsking(j *server.JSON, v *workspace.PurchaseView, flow *workspace.FlowView) {
 	j.Object("flow")
 	j.Text("id", idText(markFlow, flow.ID))
 	j.Text("name", flow.Name)
@@ -159,18 +160,18 @@ func writeAsking(j *server.JSON, v *state.PurchaseView, flow *state.FlowView) {
 
 // decide denies a purchase, or approves it: an unclaimed workspace becomes the person's, and the
 // payment page is made. If the provider does not answer, that is made as soon as it does.
-func (p *Purchases) decide(x *server.Exchange, workspace uint32, id [16]byte, action string,
+func (p *Purchases) decide(x *server.Exchange, ws uint32, id [16]byte, action string,
 ) *server.Fault {
 	if action == actionDeny {
-		return p.actAsOwner(x, workspace, state.KindDenyPurchase, &state.DenyPurchase{ID: id})
+		return p.actAsOwner(x, ws, workspace.KindDenyPurchase, &workspace.DenyPurchase{ID: id})
 	}
-	fault := p.actAsOwner(x, workspace, state.KindApprovePurchase, &state.ApprovePurchase{
+	fault := p.actAsOwner(x, ws, workspace.KindApprovePurchase, &workspace.ApprovePurchase{
 		ID: id, Owner: p.ownerName(x), Person: tenant(x).Person,
 	})
 	if fault != nil {
 		return fault
 	}
-	v, known := p.machine.Purchase(workspace, id)
+	v, known := p.machine.Purchase(ws, id)
 	if !known || !p.payments.open() {
 		return nil
 	}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 )
 
 const (
@@ -40,8 +40,8 @@ func TestAPersonApprovesByJSON(t *testing.T) {
 	again := ada.call("POST", link, approves).is(200, "")
 	require.Equal(t, a.at("checkout_url"), again.at("checkout_url"))
 	raw, _ := parseID(markPurchase, id)
-	workspace, _ := parseID(markWorkspace, c.workspace)
-	acts, _ := n.Machine.Acts(n.Machine.WorkspaceRow(workspace), state.Page{Limit: 10})
+	ws, _ := parseID(markWorkspace, c.workspace)
+	acts, _ := n.Machine.Acts(n.Machine.WorkspaceRow(ws), workspace.Page{Limit: 10})
 	require.Equal(t, "ada@acme.example", acts[0].Email)
 	require.Equal(t, raw, acts[0].Subject)
 
@@ -95,24 +95,24 @@ func TestAnOwnersCancelIsKept(t *testing.T) {
 	c := n.signUp("")
 	ada := n.signIn("ada")
 	ada.call("POST", "/v1/claims", `{"code":"`+c.code+`"}`).is(200, "")
-	workspace, _ := parseID(markWorkspace, c.workspace)
+	ws, _ := parseID(markWorkspace, c.workspace)
 	id, link := c.linked()
 	require.Equal(t, "checkout", ada.call("POST", link, approves).at("purchase", "status"))
 	for range 2 {
 		ada.call("POST", "/v1/purchases/"+id+"/cancel", "").is(200, "")
 	}
 	c.purchased(id, "cancelled")
-	acts, _ := n.Machine.Acts(n.Machine.WorkspaceRow(workspace), state.Page{Limit: 10})
+	acts, _ := n.Machine.Acts(n.Machine.WorkspaceRow(ws), workspace.Page{Limit: 10})
 	require.Equal(t, "cancel", acts[1].Action)
 	require.Equal(t, "ada@acme.example", acts[1].Email)
-	require.Equal(t, []state.ActChange{
+	require.Equal(t, []workspace.ActChange{
 		{Name: "status", Before: "checkout", After: "cancelled"},
 	}, acts[1].Changes)
-	account, _ := n.Machine.Account(n.Machine.WorkspaceRow(workspace), n.api.now())
+	account, _ := n.Machine.Account(n.Machine.WorkspaceRow(ws), n.api.now())
 	require.Zero(t, account.CancelsToday)
 
 	next := c.keyed("/v1/purchases", "buy-two-runs", `{"runs":2}`).is(402, "").at("purchase", "id").(string)
 	c.call("POST", "/v1/purchases/"+next+"/cancel", "").is(200, "")
-	again, _ := n.Machine.Acts(n.Machine.WorkspaceRow(workspace), state.Page{Limit: 10})
+	again, _ := n.Machine.Acts(n.Machine.WorkspaceRow(ws), workspace.Page{Limit: 10})
 	require.Len(t, again, len(acts))
 }

@@ -5,7 +5,7 @@ import (
 
 	"tollgate/engine"
 	"tollgate/engine/fair"
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server"
 )
 
@@ -38,7 +38,7 @@ func (b *base) authenticate(x *server.Exchange) *server.Fault {
 		}
 	}
 	*tenant(x) = principal
-	if scopes := state.Scopes(x.Route.Scopes); principal.Scopes&scopes == 0 {
+	if scopes := workspace.Scopes(x.Route.Scopes); principal.Scopes&scopes == 0 {
 		needed := scopes.Names()[0]
 		f := no("insufficient_scope").Saying("The key lacks the scope " + needed + ".")
 		f.More = func(j *server.JSON) { j.Text("scope", needed) }
@@ -99,11 +99,11 @@ func (b *base) origin() string {
 func (b *base) gone(hash [32]byte, unknown *server.Fault) *server.Fault {
 	reason := ""
 	switch b.machine.GoneKey(hash) {
-	case state.GoneUnused:
+	case workspace.GoneUnused:
 		reason = "workspace_unused"
 		unknown.Message = "The workspace of this key was removed: it was unclaimed, and " +
 			"not used for as long as such a workspace is kept. Sign up again."
-	case state.GoneOperator:
+	case workspace.GoneOperator:
 		reason = "workspace_removed"
 		unknown.Message = "The operator has removed the workspace of this key, which was unclaimed."
 	default:
@@ -116,14 +116,14 @@ func (b *base) gone(hash [32]byte, unknown *server.Fault) *server.Fault {
 // noteUse notes the use of a key, or of a session (the zero hash), which keeps an unclaimed
 // workspace from counting as unused. It is one entry in an hour, and the request does not wait for
 // it; where that fails a later one does it.
-func (b *base) noteUse(p *state.Principal, key [32]byte) {
+func (b *base) noteUse(p *workspace.Principal, key [32]byte) {
 	if p.NoteFrom == 0 || b.now() < p.NoteFrom {
 		return
 	}
-	workspace, id := p.Workspace, p.ID
-	b.used.Begin(workspace, func() {
-		flow := FlowOf(workspace, 0)
-		r := b.propose(flow, state.KindNoteUse, &state.NoteUse{Workspace: workspace, Key: key})
+	ws, id := p.Workspace, p.ID
+	b.used.Begin(ws, func() {
+		flow := FlowOf(ws, 0)
+		r := b.propose(flow, workspace.KindNoteUse, &workspace.NoteUse{Workspace: ws, Key: key})
 		if r.Outcome != engine.OutcomeDone {
 			b.log.Debug("the use of a workspace is not noted",
 				"workspace", idText(markWorkspace, id), "outcome", r.Outcome)
@@ -132,11 +132,11 @@ func (b *base) noteUse(p *state.Principal, key [32]byte) {
 }
 
 // noteSession keeps a session, and the workspace that it works in, from counting as unused.
-func (b *base) noteSession(v *state.SessionView, hash [32]byte) {
+func (b *base) noteSession(v *workspace.SessionView, hash [32]byte) {
 	if b.now() >= v.NoteFrom {
 		flow := FlowOf(v.Principal.Workspace, v.Person)
 		b.sessions.Begin(hash, func() {
-			r := b.propose(flow, state.KindNoteSession, &state.NoteSession{Session: hash})
+			r := b.propose(flow, workspace.KindNoteSession, &workspace.NoteSession{Session: hash})
 			if r.Outcome != engine.OutcomeDone {
 				b.log.Debug("the use of a session is not noted", "outcome", r.Outcome)
 			}
@@ -147,7 +147,7 @@ func (b *base) noteSession(v *state.SessionView, hash [32]byte) {
 
 // Caller is whom a key or session of the workspace API speaks for.
 type Caller struct {
-	state.Principal
+	workspace.Principal
 	// Session is the SHA-256 of the token of who is signed in.
 	Session [32]byte
 	// Once is the key of a page's form, which is carried out once; zero of a program's request.
@@ -168,10 +168,10 @@ const (
 
 // FlowOf is the flow of a workspace; of a person who works in none (row 0), that person's; 0 of
 // neither.
-func FlowOf(workspace, person uint32) fair.Flow {
+func FlowOf(ws, person uint32) fair.Flow {
 	switch {
-	case workspace != 0:
-		return flowWorkspaces | fair.Flow(workspace)
+	case ws != 0:
+		return flowWorkspaces | fair.Flow(ws)
 	case person != 0:
 		return flowPersons | fair.Flow(person)
 	}
@@ -188,7 +188,7 @@ func asker(x *server.Exchange) *Caller {
 }
 
 // tenant is whom the request's key or session speaks for.
-func tenant(x *server.Exchange) *state.Principal { return &asker(x).Principal }
+func tenant(x *server.Exchange) *workspace.Principal { return &asker(x).Principal }
 
 // person reports whether a person asks, and neither a key nor an agent.
 func person(x *server.Exchange) bool { return tenant(x).Person != 0 && !tenant(x).Agent }

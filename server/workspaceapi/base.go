@@ -10,14 +10,14 @@ import (
 	"tollgate/engine"
 	"tollgate/engine/fair"
 	"tollgate/engine/wire"
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server"
 	"tollgate/server/identity"
 )
 
 // base is what the handlers of all subjects use: who asks, reads and commands, refusals.
 type base struct {
-	machine   *state.Machine
+	machine   *workspace.Machine
 	proposer  server.Proposer
 	reader    server.Reader
 	publicURL string
@@ -140,14 +140,14 @@ func (b *base) actAsOwner(x *server.Exchange, number uint32, kind engine.Kind, c
 func (b *base) actOnce(x *server.Exchange, number uint32, kind engine.Kind, c wire.Fielder,
 	same string, also ...engine.Record,
 ) *server.Fault {
-	made := &state.Act{
+	made := &workspace.Act{
 		Workspace: number, ID: mint(), Actor: "owner", Person: tenant(x).Person, Kind: kind,
 		Payload: wire.Encode(nil, c),
 	}
 	if asker(x).repeatable() {
 		made.Key, made.Body = asker(x).Once, hashOf("owner", strconv.Itoa(int(kind)), same)
 	}
-	return b.do(x, state.KindAct, made, also...)
+	return b.do(x, workspace.KindAct, made, also...)
 }
 
 // actedOn is the workspace that this form has decided something about before; 0 is none.
@@ -199,8 +199,8 @@ func (b *base) current(x *server.Exchange) bool {
 }
 
 // session finds the session of a token's hash.
-func (b *base) session(hash [32]byte) (state.SessionView, bool) {
-	return b.machine.Session(hash, state.SurfaceWorkspaces, b.now())
+func (b *base) session(hash [32]byte) (workspace.SessionView, bool) {
+	return b.machine.Session(hash, workspace.SurfaceWorkspaces, b.now())
 }
 
 // refusal is the answer to a command that was not carried out, with what its reply says.
@@ -212,7 +212,7 @@ func (b *base) refusal(result engine.Result) *server.Fault {
 		engine.OutcomeLinkLimit:
 		return b.retry(r, result.Value)
 	case engine.OutcomeCreditsShort:
-		var short state.CreditsReply
+		var short workspace.CreditsReply
 		if wire.Decode(result.Value, &short) == nil {
 			r.More = func(j *server.JSON) {
 				j.Uint("required", short.Required)
@@ -220,7 +220,7 @@ func (b *base) refusal(result engine.Result) *server.Fault {
 			}
 		}
 	case engine.OutcomeWorkspaceFull:
-		var reply state.FullReply
+		var reply workspace.FullReply
 		if wire.Decode(result.Value, &reply) == nil {
 			full(r, &reply)
 		}
@@ -231,7 +231,7 @@ func (b *base) refusal(result engine.Result) *server.Fault {
 	case engine.OutcomeFlowOptions:
 		return unverified()
 	case engine.OutcomeExecutionUnavailable, engine.OutcomeScheduleUnavailable:
-		var unready state.UnreadyReply
+		var unready workspace.UnreadyReply
 		if wire.Decode(result.Value, &unready) == nil {
 			r.More = func(j *server.JSON) { j.Text("reason", unready.Reason.String()) }
 		}
@@ -241,7 +241,7 @@ func (b *base) refusal(result engine.Result) *server.Fault {
 
 // retry is the refusal of a limit that ends by itself.
 func (b *base) retry(r *server.Fault, reply []byte) *server.Fault {
-	var limit state.RetryReply
+	var limit workspace.RetryReply
 	if wire.Decode(reply, &limit) != nil {
 		return r
 	}

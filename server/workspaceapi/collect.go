@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server/leader"
 	"tollgate/server/provider/payment"
 )
@@ -45,8 +45,8 @@ type collector struct {
 
 // paymentTask is something to do at a provider for a purchase.
 type paymentTask struct {
-	kind state.PaymentTask
-	of   *state.PurchaseView
+	kind workspace.PaymentTask
+	of   *workspace.PurchaseView
 }
 
 // CollectPayments charges saved cards, makes and closes payment pages, finds payments that no
@@ -64,8 +64,9 @@ func (t *Payments) CollectPayments(ctx context.Context, leads func() (uint64, bo
 }
 
 // taskOrder is what is done first where much is to be done.
-var taskOrder = [...]state.PaymentTask{
-	state.TaskCharge, state.TaskPage, state.TaskEnd, state.TaskRefund, state.TaskClose,
+var taskOrder = [...]workspace.PaymentTask{
+	workspace.TaskCharge, workspace.TaskPage, workspace.TaskEnd, workspace.TaskRefund,
+	workspace.TaskClose,
 }
 
 // due offers what is to be done: tasks, and once a minute a pass over open payment pages, which
@@ -85,14 +86,14 @@ func (c *collector) due(_ func([16]byte) bool, offer func([16]byte, paymentTask)
 		return
 	}
 	c.pollAt = now.Add(pollEvery)
-	views := c.machine.PaymentTasks(state.TaskPoll, c.polled, pollBatch)
+	views := c.machine.PaymentTasks(workspace.TaskPoll, c.polled, pollBatch)
 	c.polled = 0
 	if len(views) == pollBatch {
 		c.polled = views[len(views)-1].Number
 	}
 	for i := range views {
 		if now.Sub(time.UnixMilli(views[i].ChangedAt)) >= pollAfter {
-			offer(views[i].ID, paymentTask{state.TaskPoll, &views[i]})
+			offer(views[i].ID, paymentTask{workspace.TaskPoll, &views[i]})
 		}
 	}
 }
@@ -114,54 +115,56 @@ func (c *collector) do(ctx context.Context, _ [16]byte, task paymentTask, failur
 
 func (t *Payments) carryOut(ctx context.Context, task paymentTask, failures int) error {
 	switch v := task.of; task.kind {
-	case state.TaskCharge:
+	case workspace.TaskCharge:
 		return t.charge(ctx, v, failures)
-	case state.TaskPage:
+	case workspace.TaskPage:
 		err := t.openCheckout(ctx, v)
 		if code, no := refusedFor(err, failures); no {
 			t.log.Error("no payment page is made: its provider refuses it", "purchase",
 				paymentName(v), "code", code)
-			return t.book(&state.NotePayment{ID: v.ID, Result: state.PaymentFailed})
+			return t.book(&workspace.NotePayment{ID: v.ID, Result: workspace.PaymentFailed})
 		}
 		return err
-	case state.TaskRefund:
+	case workspace.TaskRefund:
 		return t.sendBack(ctx, v, failures)
-	case state.TaskClose:
+	case workspace.TaskClose:
 		paid, err := t.closePage(ctx, v)
 		if err != nil || paid {
 			return err
 		}
-		return t.note(state.KindNoteCheckout, &state.NoteCheckout{ID: v.ID, Closed: true})
-	case state.TaskEnd:
+		return t.note(workspace.KindNoteCheckout, &workspace.NoteCheckout{ID: v.ID, Closed: true})
+	case workspace.TaskEnd:
 		// It was closed for a cancellation that was interrupted, or by somebody at the provider.
-		return t.note(state.KindCancelPurchase, &state.CancelPurchase{
+		return t.note(workspace.KindCancelPurchase, &workspace.CancelPurchase{
 			Workspace: v.Workspace, ID: v.ID, Person: true,
 		})
-	case state.TaskPoll:
+	case workspace.TaskPoll:
 		return t.pollPage(ctx, v)
 	}
 	return nil
 }
 
 // pollPage finds a payment that no webhook reported, and a page that was closed before its time.
-func (t *Payments) pollPage(ctx context.Context, v *state.PurchaseView) error {
+func (t *Payments) pollPage(ctx context.Context, v *workspace.PurchaseView) error {
 	status, err := t.cards.Checkout(ctx, v.Checkout)
 	if err != nil {
 		return err
 	}
 	over := status.State == payment.StateExpired || status.State == payment.StateFailed
 	if over && t.now() < v.ExpiresAt {
-		return t.note(state.KindNoteCheckout, &state.NoteCheckout{ID: v.ID, Closed: true})
+		return t.note(workspace.KindNoteCheckout, &workspace.NoteCheckout{ID: v.ID, Closed: true})
 	}
 	return t.settle(&status)
 }
 
 // pageGoneMS is when no payment page of a purchase can be open, in milliseconds since it was made.
-const pageGoneMS = state.ApprovalMS + 2*state.CheckoutMS
+const pageGoneMS = workspace.ApprovalMS + 2*workspace.CheckoutMS
 
 // closePage makes a payment page take no payment; one that its payer was faster on is booked. Who
 // calls notes that it is closed, together with what follows from that.
-func (t *Payments) closePage(ctx context.Context, v *state.PurchaseView) (paid bool, err error) {
+func (t *Payments) closePage(ctx context.Context, v *workspace.PurchaseView) (
+	paid bool, err error,
+) {
 	status, err := t.cards.CloseCheckout(ctx, v.Checkout)
 	var no *payment.Error
 	switch age := t.now() - v.CreatedAt; {
@@ -179,7 +182,7 @@ func (t *Payments) closePage(ctx context.Context, v *state.PurchaseView) (paid b
 
 // charge charges the saved card. A charge of unknown fate is looked for between failures, and when
 // the provider may have forgotten its key, it is only looked for, so that it is not paid twice.
-func (t *Payments) charge(ctx context.Context, v *state.PurchaseView, failures int) error {
+func (t *Payments) charge(ctx context.Context, v *workspace.PurchaseView, failures int) error {
 	old := t.clock().Sub(time.UnixMilli(v.ChangedAt)) >= keyLife
 	r := payment.ChargeRequest{
 		InvoiceID: paymentName(v), Description: describe(v), IdempotencyKey: paymentName(v),
@@ -195,10 +198,10 @@ func (t *Payments) charge(ctx context.Context, v *state.PurchaseView, failures i
 	case err != nil:
 		return err
 	}
-	result := state.NotePayment{ID: v.ID, Result: state.PaymentDeclined}
+	result := workspace.NotePayment{ID: v.ID, Result: workspace.PaymentDeclined}
 	switch {
 	case made.State == payment.StatePaid:
-		result.Result, result.Payment = state.PaymentPaid, made.PaymentID
+		result.Result, result.Payment = workspace.PaymentPaid, made.PaymentID
 	case made.State == payment.StateOpen && !old:
 		return errors.New("workspace: the provider knows of no such charge yet")
 	default:
@@ -219,13 +222,13 @@ func refusedFor(err error, failures int) (code string, no bool) {
 		said.Class != payment.ClassRefused && said.Class != payment.ClassNotFound {
 		return "", false
 	}
-	return cut(said.Code, state.MaxRefused), true
+	return cut(said.Code, workspace.MaxRefused), true
 }
 
 // sendBack sends the first payment back that is due. One that the provider goes on refusing waits
 // for an operator, who sees it.
-func (t *Payments) sendBack(ctx context.Context, v *state.PurchaseView, failures int) error {
-	at := slices.IndexFunc(v.Returns, func(r state.Return) bool { return r.Due() })
+func (t *Payments) sendBack(ctx context.Context, v *workspace.PurchaseView, failures int) error {
+	at := slices.IndexFunc(v.Returns, func(r workspace.Return) bool { return r.Due() })
 	if at < 0 {
 		return nil
 	}
@@ -234,7 +237,7 @@ func (t *Payments) sendBack(ctx context.Context, v *state.PurchaseView, failures
 	if due := &v.Returns[at]; due.Payment != v.Payment {
 		key += "-" + strconv.Itoa(at)
 	}
-	note := state.NoteRefund{ID: v.ID, Payment: v.Returns[at].Payment}
+	note := workspace.NoteRefund{ID: v.ID, Payment: v.Returns[at].Payment}
 	refund, err := t.cards.Refund(ctx, payment.RefundRequest{
 		PaymentID: note.Payment, IdempotencyKey: key,
 	})
@@ -242,11 +245,11 @@ func (t *Payments) sendBack(ctx context.Context, v *state.PurchaseView, failures
 		t.log.Error("a payment is not sent back: its provider refuses to; an operator is to look",
 			"purchase", paymentName(v), "payment", note.Payment, "code", code)
 		note.Refused = cmp.Or(code, "refused")
-		return t.note(state.KindNoteRefund, &note)
+		return t.note(workspace.KindNoteRefund, &note)
 	}
 	if err != nil {
 		return err
 	}
 	note.Refund = refund
-	return t.note(state.KindNoteRefund, &note)
+	return t.note(workspace.KindNoteRefund, &note)
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"tollgate/engine"
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server/leader"
 	"tollgate/server/provider/mail"
 	"tollgate/server/provider/webhook"
@@ -52,9 +52,10 @@ type delivery struct {
 // under way any more.
 func (a *Alerts) DeliverAlerts(ctx context.Context, leads func() (uint64, bool)) {
 	s := &alertSender{Alerts: a, process: mint(), mails: alertSlots, hooks: alertSlots}
-	loop := leader.Loop[delivery, *state.DueAlert]{
+	loop := leader.Loop[delivery, *workspace.DueAlert]{
 		Leads: leads, Every: alertsEvery, Now: a.clock, Due: s.due, Take: s.take,
-		Do: func(ctx context.Context, _ delivery, d *state.DueAlert, _ int) (time.Duration, bool) {
+		Do: func(ctx context.Context, _ delivery, d *workspace.DueAlert, _ int) (time.Duration,
+			bool) {
 			s.deliver(ctx, d)
 			return noteAgain, false // what was noted may reach this node's memory a moment later
 		},
@@ -64,8 +65,8 @@ func (a *Alerts) DeliverAlerts(ctx context.Context, leads func() (uint64, bool))
 
 // due offers what is to be sent, but for mails that another process has begun a moment ago: that
 // one notes what becomes of them.
-func (s *alertSender) due(_ func(delivery) bool, offer func(delivery, *state.DueAlert)) {
-	var due []state.DueAlert
+func (s *alertSender) due(_ func(delivery) bool, offer func(delivery, *workspace.DueAlert)) {
+	var due []workspace.DueAlert
 	due, s.after = s.machine.DueAlerts(s.now(), s.after, alertBatch)
 	for i := range due {
 		d := &due[i]
@@ -75,20 +76,20 @@ func (s *alertSender) due(_ func(delivery) bool, offer func(delivery, *state.Due
 	}
 }
 
-func (s *alertSender) take(d *state.DueAlert) (land func(), ok bool) {
-	if d.Channel == state.ChannelWebhook {
+func (s *alertSender) take(d *workspace.DueAlert) (land func(), ok bool) {
+	if d.Channel == workspace.ChannelWebhook {
 		return s.hooks.Take()
 	}
 	return s.mails.Take()
 }
 
 // deliver makes one attempt, and brings what came of it into the log.
-func (s *alertSender) deliver(ctx context.Context, d *state.DueAlert) {
-	note := &state.NoteAlert{Alert: d.Alert, Number: d.Number, Attempt: d.Attempts + 1}
+func (s *alertSender) deliver(ctx context.Context, d *workspace.DueAlert) {
+	note := &workspace.NoteAlert{Alert: d.Alert, Number: d.Number, Attempt: d.Attempts + 1}
 	old := s.now()-d.CreatedAt > alertLife.Milliseconds()
-	if d.Channel == state.ChannelWebhook {
+	if d.Channel == workspace.ChannelWebhook {
 		if old {
-			note.Result, note.Reason = state.AlertRefused, reasonOld
+			note.Result, note.Reason = workspace.AlertRefused, reasonOld
 		} else if !s.post(ctx, d, note) {
 			return // broken off: the next leader sends it again
 		}
@@ -99,19 +100,20 @@ func (s *alertSender) deliver(ctx context.Context, d *state.DueAlert) {
 		note.Attempt = d.Attempts
 	}
 	if d.BegunAt != 0 && d.Sender != s.process {
-		note.Result, note.Reason = state.AlertLost, "the node that sent it was not heard of again"
+		note.Result, note.Reason = workspace.AlertLost,
+			"the node that sent it was not heard of again"
 		s.note(ctx, note)
 		return
 	}
 	// From here on no other node sends it, whatever becomes of this one.
-	begun := s.propose(0, state.KindBeginAlert, &state.BeginAlert{
+	begun := s.propose(0, workspace.KindBeginAlert, &workspace.BeginAlert{
 		Alert: d.Alert, Number: d.Number, Sender: s.process, Attempt: note.Attempt,
 	})
 	if begun.Outcome != engine.OutcomeDone {
 		return
 	}
 	if old {
-		note.Result, note.Reason = state.AlertRefused, reasonOld
+		note.Result, note.Reason = workspace.AlertRefused, reasonOld
 	} else {
 		s.mail(ctx, d, note)
 	}
@@ -121,15 +123,18 @@ func (s *alertSender) deliver(ctx context.Context, d *state.DueAlert) {
 const reasonOld = "it was not sent within a day"
 
 // post sends a webhook; false when the attempt was broken off.
-func (s *alertSender) post(ctx context.Context, d *state.DueAlert, note *state.NoteAlert) bool {
+func (s *alertSender) post(
+	ctx context.Context, d *workspace.DueAlert, note *workspace.NoteAlert,
+) bool {
 	a := s.Alerts
 	if a.hooks == nil {
-		note.Result, note.Reason = state.AlertRefused, "this server sends no webhooks"
+		note.Result, note.Reason = workspace.AlertRefused, "this server sends no webhooks"
 		return true
 	}
 	secrets, err := a.alertSecrets(d)
 	if err != nil {
-		note.Result, note.Reason = state.AlertRefused, "its signing secret cannot be read: rotate it"
+		note.Result, note.Reason = workspace.AlertRefused,
+			"its signing secret cannot be read: rotate it"
 		return true
 	}
 	name := idText(markAlert, d.ID)
@@ -144,11 +149,11 @@ func (s *alertSender) post(ctx context.Context, d *state.DueAlert, note *state.N
 	note.Answer, note.Reason = uint32(result.Status), cut(result.Reason, maxAlertReason)
 	switch result.Outcome {
 	case webhook.Delivered:
-		note.Result = state.AlertDelivered
+		note.Result = workspace.AlertDelivered
 	case webhook.Gone:
-		note.Result = state.AlertGone
+		note.Result = workspace.AlertGone
 	default:
-		note.Result = state.AlertRetry
+		note.Result = workspace.AlertRetry
 		note.WaitMS = alertWait(note.Attempt, name, result.RetryAfter)
 	}
 	if result.Detail != "" {
@@ -168,10 +173,10 @@ func alertWait(attempt uint32, name string, asked time.Duration) int64 {
 
 // mail sends a mail. One that is under way when the node stops is waited for: the mail server takes
 // it or not within mailTimeout.
-func (s *alertSender) mail(ctx context.Context, d *state.DueAlert, note *state.NoteAlert) {
+func (s *alertSender) mail(ctx context.Context, d *workspace.DueAlert, note *workspace.NoteAlert) {
 	a := s.Alerts
 	if a.mail == nil {
-		note.Result, note.Reason = state.AlertRefused, "this server sends no mail"
+		note.Result, note.Reason = workspace.AlertRefused, "this server sends no mail"
 		return
 	}
 	sending, cancel := context.WithTimeout(ctx, mailTimeout)
@@ -180,22 +185,22 @@ func (s *alertSender) mail(ctx context.Context, d *state.DueAlert, note *state.N
 	note.Answer, note.Reason = uint32(max(0, result.Status)), cut(result.Reason, maxAlertReason)
 	switch result.Outcome {
 	case mail.Delivered:
-		note.Result = state.AlertDelivered
+		note.Result = workspace.AlertDelivered
 	case mail.Refused:
-		note.Result = state.AlertRefused
+		note.Result = workspace.AlertRefused
 	case mail.Unknown:
-		note.Result = state.AlertLost
+		note.Result = workspace.AlertLost
 	default:
-		note.Result = state.AlertRetry
+		note.Result = workspace.AlertRetry
 		note.WaitMS = alertWait(note.Attempt, idText(markAlert, d.ID), 0)
 	}
 }
 
 // note brings what came of an attempt into the log, however long that takes: until it is there this
 // node does not make another. A node that stops says it once.
-func (s *alertSender) note(ctx context.Context, note *state.NoteAlert) {
+func (s *alertSender) note(ctx context.Context, note *workspace.NoteAlert) {
 	for {
-		switch r := s.propose(0, state.KindNoteAlert, note); r.Outcome {
+		switch r := s.propose(0, workspace.KindNoteAlert, note); r.Outcome {
 		case engine.OutcomeUnavailable, engine.OutcomeOverloaded, engine.OutcomeUnknown,
 			engine.OutcomeDiskLow, engine.OutcomeDeferred, engine.OutcomeUpgrading:
 		case engine.OutcomeDone, engine.OutcomeFenced, engine.OutcomeRecordUnknown:
@@ -226,7 +231,7 @@ func (a *Alerts) mintAlertSecret(flow [16]byte) (sealed []byte, shown string) {
 
 // alertSecrets opens what a flow's webhooks are signed with. One before that does not open is left
 // out.
-func (a *Alerts) alertSecrets(d *state.DueAlert) (s webhook.Secrets, err error) {
+func (a *Alerts) alertSecrets(d *workspace.DueAlert) (s webhook.Secrets, err error) {
 	open := func(sealed []byte) (webhook.Secret, error) {
 		text, err := a.vault.Open(0, alertPlace(d.FlowID), sealed)
 		if err != nil {

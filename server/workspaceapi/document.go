@@ -4,7 +4,7 @@ import (
 	"strings"
 	"sync/atomic"
 
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server"
 )
 
@@ -43,7 +43,7 @@ func (a *API) listRoutes(routes []server.Route) []byte {
 		j.Text("operation", r.Operation)
 		j.Text("summary", r.Summary)
 		j.Array("scopes")
-		for _, name := range state.Scopes(r.Scopes).Names() {
+		for _, name := range workspace.Scopes(r.Scopes).Names() {
 			j.String(name)
 		}
 		j.Close(']')

@@ -19,7 +19,7 @@ import (
 
 	"tollgate/engine"
 	"tollgate/engine/wire"
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server"
 	"tollgate/server/provider/fetch"
 	"tollgate/server/provider/verify"
@@ -71,7 +71,7 @@ func TestAFlowsOwnPort(t *testing.T) {
 func TestSignupsBehindAProxy(t *testing.T) {
 	for _, proxies := range [][]netip.Prefix{nil, {netip.MustParsePrefix("127.0.0.0/8")}} {
 		n := start(t, func(c *Config) { c.Proxies = proxies })
-		n.policy(func(p *state.SetPolicy) { p.SignupsPerHour = 2 })
+		n.policy(func(p *workspace.SetPolicy) { p.SignupsPerHour = 2 })
 		from := func(forwarded string) int {
 			return n.send("POST", "/v1/signup", `{"label":"x"}`, "",
 				map[string]string{"X-Forwarded-For": forwarded}).status
@@ -154,7 +154,7 @@ func TestARevokedKeyDoesNotWorkOnANodeThatLags(t *testing.T) {
 		behind.group = c.Reader.(*group)
 		c.Reader = behind
 	})
-	n.policy(func(p *state.SetPolicy) { p.SignupsPerHour = 100 })
+	n.policy(func(p *workspace.SetPolicy) { p.SignupsPerHour = 100 })
 	for _, request := range [][2]string{
 		{"GET", "/v1/account"},
 		{"GET", "/v1/flows"},
@@ -174,8 +174,8 @@ func TestARevokedKeyDoesNotWorkOnANodeThatLags(t *testing.T) {
 		before := n.Machine.WorkspaceRow(id)
 		principal, known := n.Machine.Authenticate(sha256.Sum256([]byte(c.key)))
 		require.True(t, known)
-		revoke := engine.Record{Kind: state.KindRevokeKey, Payload: wire.Encode(nil,
-			&state.RevokeKey{Workspace: before, ID: principal.KeyID})}
+		revoke := engine.Record{Kind: workspace.KindRevokeKey, Payload: wire.Encode(nil,
+			&workspace.RevokeKey{Workspace: before, ID: principal.KeyID})}
 		behind.mu.Lock()
 		behind.unseen = func() {
 			var results [1]engine.Result
@@ -198,9 +198,9 @@ func TestARevokedKeyDoesNotWorkOnANodeThatLags(t *testing.T) {
 		}
 		c.send(request[0], path, body, c.key, map[string]string{"Idempotency-Key": "some-key-1"}).
 			is(401, "invalid_key")
-		flows, _ := n.Machine.Flows(before, state.Page{Limit: 9})
-		requests, _ := n.Machine.Runs(before, state.Page{Limit: 9})
-		purchases, _ := n.Machine.Purchases(before, state.Page{Limit: 9})
+		flows, _ := n.Machine.Flows(before, workspace.Page{Limit: 9})
+		requests, _ := n.Machine.Runs(before, workspace.Page{Limit: 9})
+		purchases, _ := n.Machine.Purchases(before, workspace.Page{Limit: 9})
 		require.Equal(t, []int{1, 0, 0}, []int{len(flows), len(requests), len(purchases)}, path)
 	}
 }
@@ -208,9 +208,9 @@ func TestARevokedKeyDoesNotWorkOnANodeThatLags(t *testing.T) {
 // TestWhatOnlyAnOperatorEnds says so in Retry-After, so that nobody asks each second forever.
 func TestWhatOnlyAnOperatorEnds(t *testing.T) {
 	n := start(t, func(c *Config) { c.Payments = false })
-	n.policy(func(p *state.SetPolicy) { p.FreeRunsPerMonth = 0 })
+	n.policy(func(p *workspace.SetPolicy) { p.FreeRunsPerMonth = 0 })
 	c := n.signUp("")
-	n.policy(func(p *state.SetPolicy) { p.SignupsPerHour = 0 })
+	n.policy(func(p *workspace.SetPolicy) { p.SignupsPerHour = 0 })
 	for code, a := range map[string]answer{
 		"signup_unavailable":            n.send("POST", "/v1/signup", `{"label":"x"}`, "", nil),
 		"authentication_not_configured": n.send("GET", "/login/identity", "", "", nil),

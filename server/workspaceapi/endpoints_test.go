@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tollgate/bench/servertest"
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 )
 
 // endpoints are the document's rows, in its order: method, path, body, and the answer of a
@@ -190,7 +190,7 @@ func (c *caller) waits() string {
 	id := c.start(c.flow(plainFlow), "wait-"+rand8()).is(202, "").at("run", "id").(string)
 	run, _ := parseID(markRun, id)
 	c.claimRun()
-	c.does(state.KindAwaitPerson, &state.AwaitPerson{Run: run, Token: 1, Question: "code?"})
+	c.does(workspace.KindAwaitPerson, &workspace.AwaitPerson{Run: run, Token: 1, Question: "code?"})
 	return id
 }
 
@@ -198,7 +198,7 @@ func (c *caller) waits() string {
 // wait for it, and nothing else is bought.
 func TestWaitIsForACharge(t *testing.T) {
 	n := start(t)
-	n.policy(func(p *state.SetPolicy) { p.FreeRunsPerMonth = 0 })
+	n.policy(func(p *workspace.SetPolicy) { p.FreeRunsPerMonth = 0 })
 	c := n.signUp("")
 	flow := c.flow(plainFlow)
 	_, page := c.approved("1")
@@ -206,9 +206,10 @@ func TestWaitIsForACharge(t *testing.T) {
 	c.finished(c.start(flow, "start-first").is(202, "").at("run", "id").(string))
 	id, _ := parseID(markWorkspace, c.workspace)
 	charged := mint()
-	require.True(t, outcomeDone(n.api.propose(0, state.KindRequestPurchase, &state.RequestPurchase{
-		Workspace: n.Machine.WorkspaceRow(id), ID: charged, Runs: 2,
-	})))
+	require.True(t,
+		outcomeDone(n.api.propose(0, workspace.KindRequestPurchase, &workspace.RequestPurchase{
+			Workspace: n.Machine.WorkspaceRow(id), ID: charged, Runs: 2,
+		})))
 	a := c.start(flow, "start-second").is(402, "payment_required")
 	require.Equal(t, "wait", a.at("next_action"))
 	require.Nil(t, a.at("approval_url"))

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server"
 )
 
@@ -162,7 +162,7 @@ func faultOf(status int, codes []string) *server.Schema {
 // unreadySchema are the reasons for which no agent can run a flow.
 func unreadySchema() *server.Schema {
 	var reasons []string
-	for reason := state.UnreadyNoAgent; reason <= state.UnreadyTestAccessMissing; reason++ {
+	for reason := workspace.UnreadyNoAgent; reason <= workspace.UnreadyTestAccessMissing; reason++ {
 		reasons = append(reasons, reason.String())
 	}
 	return server.EnumSchema(reasons...).Explain(

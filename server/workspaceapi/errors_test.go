@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 )
 
 // TestErrorsAreDescribed: every code stands in the published document with its status, at an
@@ -150,10 +150,10 @@ func TestWhatAFlowSaysIsExplained(t *testing.T) {
 			require.Contains(t, described[row.field], row.value+row.about, row.field)
 		}
 	}
-	for reason := state.UnreadyNoAgent; reason <= state.UnreadyTestAccessMissing; reason++ {
+	for reason := workspace.UnreadyNoAgent; reason <= workspace.UnreadyTestAccessMissing; reason++ {
 		require.True(t, explained[reason.String()], reason)
 	}
-	for _, name := range state.CalledUnknown.Names() {
+	for _, name := range workspace.CalledUnknown.Names() {
 		require.True(t, explained[name], name)
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"tollgate/bench/servertest"
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 )
 
 // TestExamples asks what TestEveryEndpoint does not: what belongs to people, and what is read
@@ -62,8 +62,8 @@ func TestExamples(t *testing.T) {
 		}
 	}
 	paid, _ := parseID(markPurchase, bought)
-	n.api.propose(0, state.KindNotePayment, &state.NotePayment{
-		ID: paid, Result: state.PaymentPaid, Card: "card", Payment: "pi",
+	n.api.propose(0, workspace.KindNotePayment, &workspace.NotePayment{
+		ID: paid, Result: workspace.PaymentPaid, Card: "card", Payment: "pi",
 	})
 	free.keyed("/v1/purchases", "buy-one-more", `{"runs":1}`).is(202, "")
 	free.call("DELETE", path, "").is(200, "")

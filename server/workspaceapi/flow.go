@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"tollgate/engine"
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server"
 	"tollgate/server/form"
 	"tollgate/server/provider/fetch"
@@ -50,17 +50,17 @@ var (
 
 func (f *Flows) listFlows(x *server.Exchange) *server.Fault {
 	return list(f.base, x, "flows", markFlow, f.machine.Flows, writeFlow,
-		func(v *state.FlowView) [16]byte { return v.ID })
+		func(v *workspace.FlowView) [16]byte { return v.ID })
 }
 
 func (f *Flows) createFlow(x *server.Exchange) *server.Fault {
-	doc, schedule, refused := f.flowBody(x, &state.FlowView{
-		FlowDocument: state.FlowDocument{Access: "public"},
+	doc, schedule, refused := f.flowBody(x, &workspace.FlowView{
+		FlowDocument: workspace.FlowDocument{Access: "public"},
 	}, false)
 	if refused != nil {
 		return refused
 	}
-	c := &state.SaveFlow{Workspace: tenant(x).Workspace, ID: mint(), Document: doc}
+	c := &workspace.SaveFlow{Workspace: tenant(x).Workspace, ID: mint(), Document: doc}
 	if refused = f.saveFlow(x, c, true, schedule); refused != nil {
 		return refused
 	}
@@ -68,7 +68,7 @@ func (f *Flows) createFlow(x *server.Exchange) *server.Fault {
 }
 
 func (f *Flows) answerFlow(x *server.Exchange, id [16]byte, status int) *server.Fault {
-	return one(f.base, x, "flow", status, func() (state.FlowView, bool) {
+	return one(f.base, x, "flow", status, func() (workspace.FlowView, bool) {
 		return f.machine.Flow(tenant(x).Workspace, id)
 	}, writeFlow)
 }
@@ -78,9 +78,9 @@ func (f *Flows) getFlow(x *server.Exchange, id [16]byte) *server.Fault {
 }
 
 // flow finds a flow in memory that holds every acknowledged write.
-func (b *base) flow(x *server.Exchange, id [16]byte) (state.FlowView, *server.Fault) {
+func (b *base) flow(x *server.Exchange, id [16]byte) (workspace.FlowView, *server.Fault) {
 	if !b.fresh() {
-		return state.FlowView{}, no("workspace_busy")
+		return workspace.FlowView{}, no("workspace_busy")
 	}
 	v, known := b.machine.Flow(tenant(x).Workspace, id)
 	if !known {
@@ -99,7 +99,7 @@ func (f *Flows) changeFlow(x *server.Exchange, id [16]byte) *server.Fault {
 	if fault != nil {
 		return fault
 	}
-	c := &state.SaveFlow{Workspace: tenant(x).Workspace, ID: id, Replace: true, Document: doc}
+	c := &workspace.SaveFlow{Workspace: tenant(x).Workspace, ID: id, Replace: true, Document: doc}
 	if fault = f.saveFlow(x, c, doc != before.FlowDocument, schedule); fault != nil {
 		return fault
 	}
@@ -107,8 +107,8 @@ func (f *Flows) changeFlow(x *server.Exchange, id [16]byte) *server.Fault {
 }
 
 func (f *Flows) archiveFlow(x *server.Exchange, id [16]byte) *server.Fault {
-	c := &state.ArchiveFlow{Workspace: tenant(x).Workspace, ID: id}
-	if fault := f.do(x, state.KindArchiveFlow, c); fault != nil {
+	c := &workspace.ArchiveFlow{Workspace: tenant(x).Workspace, ID: id}
+	if fault := f.do(x, workspace.KindArchiveFlow, c); fault != nil {
 		return fault
 	}
 	return x.BareObject(200, func(j *server.JSON) { j.Bool("archived", true) })
@@ -116,8 +116,8 @@ func (f *Flows) archiveFlow(x *server.Exchange, id [16]byte) *server.Fault {
 
 // flowBody reads a flow's fields over what it was; in a change every field may be left out, and
 // null takes away what a flow need not have.
-func (f *Flows) flowBody(x *server.Exchange, before *state.FlowView, change bool,
-) (state.FlowDocument, wantedSchedule, *server.Fault) {
+func (f *Flows) flowBody(x *server.Exchange, before *workspace.FlowView, change bool,
+) (workspace.FlowDocument, wantedSchedule, *server.Fault) {
 	b, d := open(x, false), before.FlowDocument
 	if b.schema = newFlow; change {
 		b.schema = changedFlow
@@ -159,7 +159,7 @@ func (f *Flows) flowBody(x *server.Exchange, before *state.FlowView, change bool
 }
 
 // optional reads what a flow need not have.
-func (f *Flows) optional(b *body, d *state.FlowDocument) {
+func (f *Flows) optional(b *body, d *workspace.FlowDocument) {
 	switch {
 	case b.taken("credential"):
 		d.Credential = ""
@@ -185,7 +185,7 @@ func (f *Flows) optional(b *body, d *state.FlowDocument) {
 	f.verification(b, d)
 }
 
-func (f *Flows) verification(b *body, d *state.FlowDocument) {
+func (f *Flows) verification(b *body, d *workspace.FlowDocument) {
 	inner := b.inner("verification")
 	if inner == nil {
 		return
@@ -208,7 +208,7 @@ func (f *Flows) verification(b *body, d *state.FlowDocument) {
 
 // flowOptions says what does not go together: a credential without a verification, or a
 // verification with neither a text nor a credential to prove anything by.
-func flowOptions(d *state.FlowDocument) *server.Fault {
+func flowOptions(d *workspace.FlowDocument) *server.Fault {
 	switch {
 	case d.Credential != "" && d.VerificationURL == "":
 		return badField("invalid_flow_options", "credential")
@@ -228,8 +228,8 @@ func (f *Flows) confirmSignup(x *server.Exchange, id [16]byte) *server.Fault {
 	}
 	fault := fieldless(x)
 	if fault == nil {
-		c := &state.ConfirmSignup{Workspace: tenant(x).Workspace, ID: id}
-		fault = f.actAsOwner(x, c.Workspace, state.KindConfirmSignup, c)
+		c := &workspace.ConfirmSignup{Workspace: tenant(x).Workspace, ID: id}
+		fault = f.actAsOwner(x, c.Workspace, workspace.KindConfirmSignup, c)
 	}
 	if fault != nil {
 		return fault
@@ -255,7 +255,7 @@ func (f *Flows) putFlow(x *server.Exchange, id [16]byte) *server.Fault {
 	if !f.fresh() {
 		return no("workspace_busy")
 	}
-	c := &state.SaveFlow{Workspace: tenant(x).Workspace, ID: id}
+	c := &workspace.SaveFlow{Workspace: tenant(x).Workspace, ID: id}
 	before, known := f.machine.Flow(c.Workspace, id)
 	if c.Replace = known; !known {
 		before.Access = "public"

@@ -13,17 +13,17 @@ import (
 
 	"tollgate/engine"
 	"tollgate/engine/wire"
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server/provider/runner"
 )
 
 // held is a run that this worker has, with what its agent has said and not yet stored.
 type held struct {
 	*Workers
-	state.ClaimedRun
+	workspace.ClaimedRun
 	id   string
-	run  *state.RunView
-	flow *state.FlowView
+	run  *workspace.RunView
+	flow *workspace.FlowView
 	// stop ends the agent and the verification; pool ends with the pool.
 	stop context.CancelCauseFunc
 	pool context.Context
@@ -61,7 +61,7 @@ func (h *held) emit(e runner.Event) {
 		e.Text = fmt.Sprintf("(%d bytes, left out)", len(e.Text))
 	}
 	h.events = append(h.events, runner.Event{At: e.At, Text: strings.Clone(e.Text)})
-	h.events = h.events[max(0, len(h.events)-state.MaxRunEvents):]
+	h.events = h.events[max(0, len(h.events)-workspace.MaxRunEvents):]
 }
 
 // handed reports whether the agent has handed a key over.
@@ -106,14 +106,14 @@ func (s scrubber) fit(text string, maximum int, hidden bool) string {
 
 // told takes what the agent has said out, fit to be stored. What could not be stored may be put
 // back.
-func (h *held) told() (events []state.RunEvent, back func()) {
+func (h *held) told() (events []workspace.RunEvent, back func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s, hidden := h.scrubber()
 	taken := h.events
 	for _, e := range taken {
-		events = append(events, state.RunEvent{
-			At: e.At.UnixMilli(), Text: s.fit(e.Text, state.MaxEventBytes, hidden),
+		events = append(events, workspace.RunEvent{
+			At: e.At.UnixMilli(), Text: s.fit(e.Text, workspace.MaxEventBytes, hidden),
 		})
 	}
 	h.events = nil
@@ -121,7 +121,7 @@ func (h *held) told() (events []state.RunEvent, back func()) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		h.events = append(taken, h.events...)
-		h.events = h.events[max(0, len(h.events)-state.MaxRunEvents):]
+		h.events = h.events[max(0, len(h.events)-workspace.MaxRunEvents):]
 	}
 }
 
@@ -214,14 +214,14 @@ func (h *held) beatUntil(said <-chan struct{}) {
 
 // beat extends the lease once, and stores what the agent has said meanwhile.
 func (h *held) beat() engine.Outcome {
-	beat := &state.ExtendLease{
+	beat := &workspace.ExtendLease{
 		Run: h.ClaimedRun.Run, Token: h.Token, LeaseMS: h.config.Lease.Milliseconds(),
 	}
 	back := func() {}
 	if !h.obtains() {
 		beat.Events, back = h.told()
 	}
-	o := h.propose(state.KindExtendLease, beat).Outcome
+	o := h.propose(workspace.KindExtendLease, beat).Outcome
 	if uncertain(o) && o != engine.OutcomeUnknown {
 		back()
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"tollgate/engine"
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server"
 	"tollgate/server/inspect"
 	inspection "tollgate/server/inspect/document"
@@ -24,7 +24,7 @@ const storing = 20 * time.Second
 
 // examination is a request for an inspection or an evaluation.
 type examination struct {
-	kind      state.RunKind
+	kind      workspace.RunKind
 	url, task string
 	flow      [16]byte
 	key, body [16]byte
@@ -48,7 +48,7 @@ type evaluationRequest struct {
 }
 
 // examine is the handler of requests for an inspection or an evaluation.
-func (s *Runs) examine(kind state.RunKind) func(*server.Exchange) *server.Fault {
+func (s *Runs) examine(kind workspace.RunKind) func(*server.Exchange) *server.Fault {
 	return func(x *server.Exchange) *server.Fault {
 		e, refused := s.examinationOf(x, kind)
 		if refused != nil {
@@ -71,7 +71,9 @@ func (s *Runs) examine(kind state.RunKind) func(*server.Exchange) *server.Fault 
 }
 
 // examinationOf reads the body, and the key where there is one.
-func (s *Runs) examinationOf(x *server.Exchange, kind state.RunKind) (*examination, *server.Fault) {
+func (s *Runs) examinationOf(x *server.Exchange, kind workspace.RunKind) (
+	*examination, *server.Fault,
+) {
 	e, b := &examination{kind: kind}, open(x, false)
 	b.noSecrets("")
 	flow := ""
@@ -85,7 +87,7 @@ func (s *Runs) examinationOf(x *server.Exchange, kind state.RunKind) (*examinati
 	if flow == "" || b.has("url") {
 		e.url = b.address(s.base, "url", 0, true)
 	}
-	if kind == state.RunAssessment && (flow == "" || b.has("task")) {
+	if kind == workspace.RunAssessment && (flow == "" || b.has("task")) {
 		e.task = b.stated("task")
 	}
 	if refused := b.close(); refused != nil {
@@ -130,12 +132,12 @@ func (s *Runs) carryOut(x *server.Exchange, e *examination) *server.Fault {
 		return noTurn()
 	}
 	defer leave()
-	c := &state.SaveInspection{
+	c := &workspace.SaveInspection{
 		Workspace: tenant(x).Workspace, ID: mint(), Kind: e.kind, Key: e.key, Body: e.body,
 		Flow: e.flow, Host: fetch.HostOf(e.url), BeganAt: s.now(),
 	}
 	task := ""
-	if e.kind == state.RunAssessment {
+	if e.kind == workspace.RunAssessment {
 		task = e.task
 	}
 	found, err := s.inspector.Inspect(context.Background(), e.url, task, idText(markRun, c.ID))
@@ -147,7 +149,7 @@ func (s *Runs) carryOut(x *server.Exchange, e *examination) *server.Fault {
 		return s.uninspected(c.ID, err)
 	}
 	c.Findings = findingsOf(found.Document)
-	c.Size, c.Part = uint32(len(payload)), payload[:min(len(payload), state.MaxPartBytes)]
+	c.Size, c.Part = uint32(len(payload)), payload[:min(len(payload), workspace.MaxPartBytes)]
 	made, r := s.keep(c, payload)
 	switch {
 	case !outcomeDone(r):
@@ -180,17 +182,17 @@ func (s *Runs) uninspected(id [16]byte, err error) *server.Fault {
 // keep brings a document into the log, part by part. A part whose fate is unknown is brought again:
 // each takes effect once. made is the run of the request, which may have been made by another one
 // under the same key meanwhile.
-func (s *Runs) keep(c *state.SaveInspection, payload []byte) (made [16]byte, r engine.Result) {
+func (s *Runs) keep(c *workspace.SaveInspection, payload []byte) (made [16]byte, r engine.Result) {
 	deadline := time.Now().Add(storing)
 	flow := FlowOf(c.Workspace, 0)
-	r = s.insist(deadline, flow, state.KindSaveInspection, c)
-	var reply state.RunReply
+	r = s.insist(deadline, flow, workspace.KindSaveInspection, c)
+	var reply workspace.RunReply
 	if !outcomeDone(r) || !decoded(r.Value, &reply) || reply.ID != c.ID {
 		return reply.ID, r
 	}
 	for from := len(c.Part); from < len(payload) && outcomeDone(r); {
-		part := payload[from:min(len(payload), from+state.MaxPartBytes)]
-		r = s.insist(deadline, flow, state.KindAddInspectionPart, &state.AddInspectionPart{
+		part := payload[from:min(len(payload), from+workspace.MaxPartBytes)]
+		r = s.insist(deadline, flow, workspace.KindAddInspectionPart, &workspace.AddInspectionPart{
 			Run: c.ID, From: uint32(from), Part: part,
 		})
 		from += len(part)
@@ -198,30 +200,31 @@ func (s *Runs) keep(c *state.SaveInspection, payload []byte) (made [16]byte, r e
 	return reply.ID, r
 }
 
-func findingsOf(d *inspection.Document) []state.Finding {
+func findingsOf(d *inspection.Document) []workspace.Finding {
 	found := d.Findings()
-	made := make([]state.Finding, 0, len(found))
+	made := make([]workspace.Finding, 0, len(found))
 	for _, f := range found {
-		made = append(made, state.Finding{
-			Field: f.Field, Verdict: f.Verdict, Rule: f.Rule, Quote: cut(f.Quote, state.MaxQuoteBytes),
+		made = append(made, workspace.Finding{
+			Field: f.Field, Verdict: f.Verdict, Rule: f.Rule,
+			Quote: cut(f.Quote, workspace.MaxQuoteBytes),
 		})
 	}
 	return made
 }
 
 // inspected reports whether a run has a document when it is completed.
-func inspected(kind state.RunKind) bool {
-	return kind == state.RunInspection || kind == state.RunAssessment
+func inspected(kind workspace.RunKind) bool {
+	return kind == workspace.RunInspection || kind == workspace.RunAssessment
 }
 
 // writeInspected writes what a run came to next to the run: its document, and of an inspection what
 // is another verdict than the time before. Null as long as there is none.
-func (s *Runs) writeInspected(x *server.Exchange, j *server.JSON, run *state.RunView) {
+func (s *Runs) writeInspected(x *server.Exchange, j *server.JSON, run *workspace.RunView) {
 	v, k, ok := s.document(tenant(x).Workspace, run.ID)
 	if !ok {
 		k.document = []byte("null")
 	}
-	if run.Kind == state.RunAssessment {
+	if run.Kind == workspace.RunAssessment {
 		j.Raw("journey", k.document)
 		return
 	}
@@ -254,15 +257,15 @@ func (s *Runs) suggestTest(x *server.Exchange, id [16]byte) *server.Fault {
 
 // Document is the document of a run of a workspace that is completed, as JSON, with what it was
 // compared with; false if there is none.
-func (s *Runs) Document(workspace uint32, run [16]byte) (v state.InspectionView, document []byte,
+func (s *Runs) Document(ws uint32, run [16]byte) (v workspace.InspectionView, document []byte,
 	ok bool,
 ) {
-	v, k, ok := s.document(workspace, run)
+	v, k, ok := s.document(ws, run)
 	return v, k.document, ok
 }
 
-func (s *Runs) document(workspace uint32, run [16]byte) (v state.InspectionView, k kept, ok bool) {
-	if v, ok = s.machine.Inspection(workspace, run); !ok {
+func (s *Runs) document(ws uint32, run [16]byte) (v workspace.InspectionView, k kept, ok bool) {
+	if v, ok = s.machine.Inspection(ws, run); !ok {
 		return v, k, false
 	}
 	k, err := unpack(v.Document)
@@ -277,14 +280,14 @@ func (s *Runs) inspectionRoutes() []server.Route {
 	one := server.Must("run", server.RefTo("Run"))
 	return []server.Route{
 		row("POST", "/v1/interface", "inspectProduct", "Read what a product publishes; no agent runs",
-			write, s.examine(state.RunInspection), agents, mayBeKeyed,
+			write, s.examine(workspace.RunInspection), agents, mayBeKeyed,
 			reads(server.RequestSchema[inspectionRequest]()),
 			gives(200, "The run and its document, which GET /v1/schema describes", one,
 				server.Must("inspection", server.OrNull(server.FreeObject())),
 				server.Must("comparison", comparisonSchema()))),
 		row("POST", "/v1/evaluate", "evaluateTask",
 			"Say from what a product publishes how far an agent would come with a task; no agent runs",
-			write, s.examine(state.RunAssessment), agents, mayBeKeyed,
+			write, s.examine(workspace.RunAssessment), agents, mayBeKeyed,
 			reads(server.RequestSchema[evaluationRequest]()), gives(200,
 				"The run and its stages", one, server.Must("journey", server.OrNull(journeySchema())))),
 		row("GET", "/v1/runs/{run_id}/suggested-test", "suggestTest",
@@ -304,7 +307,7 @@ func mayBeKeyed(r *server.Route) {
 
 // comparisonSchema is what is another verdict than the time before.
 func comparisonSchema() *server.Schema {
-	return server.OrNull(server.AnswerSchema[state.InspectionView]())
+	return server.OrNull(server.AnswerSchema[workspace.InspectionView]())
 }
 
 func evidenceSchema() *server.Schema {

@@ -15,7 +15,7 @@ import (
 
 	"tollgate/bench/inspecttest"
 	"tollgate/engine"
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server/inspect"
 	"tollgate/server/provider/fetch"
 )
@@ -146,7 +146,7 @@ func refuseInspections(t *testing.T, is provoked) {
 // costs nothing.
 func TestInspectionsCostCredits(t *testing.T) {
 	c, p := inspecting(t, acmeSite)
-	c.policy(func(s *state.SetPolicy) { s.CreditsInspection, s.CreditsEvaluation = 3, 2 })
+	c.policy(func(s *workspace.SetPolicy) { s.CreditsInspection, s.CreditsEvaluation = 3, 2 })
 	a := c.call("POST", "/v1/interface", acme).is(402, "insufficient_credits")
 	require.EqualValues(t, 3, a.at("required"))
 	require.EqualValues(t, 0, a.at("balance"))
@@ -255,7 +255,7 @@ func TestALargeDocumentComesInParts(t *testing.T) {
 	c.claim()
 	parts := 0
 	c.group.Before(func(kind engine.Kind) engine.Outcome {
-		if kind == state.KindAddInspectionPart {
+		if kind == workspace.KindAddInspectionPart {
 			if parts++; parts == 1 {
 				return engine.OutcomeUnknown
 			}
@@ -273,7 +273,7 @@ func TestALargeDocumentComesInParts(t *testing.T) {
 // nothing, ends a minute later as a run that was lost, and is given back.
 func TestALostInspectionFails(t *testing.T) {
 	c, _ := inspecting(t, acmeSite)
-	c.policy(func(s *state.SetPolicy) { s.CreditsInspection = 3 })
+	c.policy(func(s *workspace.SetPolicy) { s.CreditsInspection = 3 })
 	c.operate("/credits", `{"amount":6}`)
 	made := c.keyed("/v1/interface", "the-key-1", acme).is(200, "").at("run", "id").(string)
 	id, _ := parseID(markRun, made)
@@ -282,8 +282,8 @@ func TestALostInspectionFails(t *testing.T) {
 	v, ok := c.Machine.Inspection(row, id)
 	require.True(t, ok)
 	lost := mint()
-	c.does(state.KindSaveInspection, &state.SaveInspection{
-		Workspace: row, ID: lost, Kind: state.RunInspection, Size: uint32(len(v.Document)),
+	c.does(workspace.KindSaveInspection, &workspace.SaveInspection{
+		Workspace: row, ID: lost, Kind: workspace.RunInspection, Size: uint32(len(v.Document)),
 		Part: v.Document[:10], Host: "acme.example",
 	})
 	a := c.call("GET", "/v1/runs/"+idText(markRun, lost), "").is(200, "")

@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server/inspect"
 )
 
@@ -47,7 +47,7 @@ func pack(r *inspect.Result) ([]byte, error) {
 	if err = z.Close(); err != nil {
 		return nil, fmt.Errorf("workspace: pack a document: %w", err)
 	}
-	if len(document) > maxUnpacked || packed.Len() > state.MaxDocumentBytes {
+	if len(document) > maxUnpacked || packed.Len() > workspace.MaxDocumentBytes {
 		return nil, fmt.Errorf("workspace: a document of %d bytes, %d packed", len(document),
 			packed.Len())
 	}

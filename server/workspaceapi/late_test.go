@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tollgate/engine"
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server/provider/runner"
 )
 
@@ -20,7 +20,7 @@ type overheard struct {
 
 func (o *overheard) Propose(until time.Time, records []engine.Record, results []engine.Result) {
 	o.group.Propose(until, records, results)
-	if k := records[0].Kind; k == state.KindFinishRun || k == state.KindAwaitPerson {
+	if k := records[0].Kind; k == workspace.KindFinishRun || k == workspace.KindAwaitPerson {
 		o.words <- results[0].Outcome
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"tollgate/engine"
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server/provider/runner"
 )
 
@@ -43,7 +43,7 @@ func (d *deaf) Propose(until time.Time, records []engine.Record, results []engin
 func TestACutOffWorkerEndsItsAgent(t *testing.T) {
 	t.Parallel()
 	n, verifier, base := idleNode(t)
-	cut := &deaf{group: n.group, kind: state.KindExtendLease}
+	cut := &deaf{group: n.group, kind: workspace.KindExtendLease}
 	cut.times.Store(1 << 30)
 	why, grace := make(chan error, 1), time.Duration(0)
 	n.workWith(t, WorkersConfig{
@@ -70,7 +70,7 @@ func TestACutOffWorkerEndsItsAgent(t *testing.T) {
 // known that it was.
 func TestALastWordIsRepeated(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []engine.Kind{state.KindFinishRun, state.KindAwaitPerson} {
+	for _, kind := range []engine.Kind{workspace.KindFinishRun, workspace.KindAwaitPerson} {
 		for _, heard := range []bool{false, true} {
 			n, verifier, base := idleNode(t)
 			hard := &deaf{group: n.group, kind: kind, heard: heard}
@@ -78,7 +78,7 @@ func TestALastWordIsRepeated(t *testing.T) {
 			n.workWith(t, WorkersConfig{
 				Proposer: hard, Verifier: verifier, Agents: map[string]runner.Agent{"clever": agentFunc(
 					func(context.Context, runner.Task, sink) (runner.Report, error) {
-						if kind == state.KindAwaitPerson {
+						if kind == workspace.KindAwaitPerson {
 							return runner.Report{Question: "What is the code?"}, nil
 						}
 						return runner.Report{Credential: productKey}, nil
@@ -87,7 +87,7 @@ func TestALastWordIsRepeated(t *testing.T) {
 			c := n.signUp("")
 			c.claim()
 			a := c.ended(c.keyFlow(base, "clever"), "key-00001")
-			if kind == state.KindAwaitPerson {
+			if kind == workspace.KindAwaitPerson {
 				require.Equal(t, "waiting_for_human", a.at("run", "status"))
 				continue
 			}
@@ -103,12 +103,12 @@ func TestAnAgentThatTakesTooLong(t *testing.T) {
 	t.Parallel()
 	over, cancel := context.WithTimeoutCause(t.Context(), 0, errWall)
 	defer cancel()
-	require.Equal(t, state.CodeWallTimeout, cutShort(over, &state.FinishRun{}).Code)
+	require.Equal(t, workspace.CodeWallTimeout, cutShort(over, &workspace.FinishRun{}).Code)
 	n, base := working(t, func(ctx context.Context, _ runner.Task, _ sink) (runner.Report, error) {
 		<-ctx.Done()
 		return runner.Report{Credential: productKey}, nil
 	})
-	n.policy(func(p *state.SetPolicy) { p.WallMS = 1000 })
+	n.policy(func(p *workspace.SetPolicy) { p.WallMS = 1000 })
 	c := n.signUp("")
 	c.claim()
 	a := c.ended(c.keyFlow(base, "clever"), "key-00001")

@@ -4,13 +4,13 @@ import (
 	"net/url"
 	"strconv"
 
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server"
 	"tollgate/server/form"
 )
 
 // pageOf reads ?limit= and &cursor=; a cursor is the id of the last record of the page before.
-func pageOf(x *server.Exchange, mark string) (p state.Page, wrong *server.Fault) {
+func pageOf(x *server.Exchange, mark string) (p workspace.Page, wrong *server.Fault) {
 	p.Limit = 100
 	args := x.Ctx.QueryArgs()
 	if args.Has("limit") {
@@ -31,7 +31,8 @@ func pageOf(x *server.Exchange, mark string) (p state.Page, wrong *server.Fault)
 
 // list answers a page of records, newest first.
 func list[T any](a *base, x *server.Exchange, name, mark string,
-	read func(uint32, state.Page) ([]T, bool), write func(*server.JSON, *T), id func(*T) [16]byte,
+	read func(uint32, workspace.Page) ([]T, bool), write func(*server.JSON, *T),
+	id func(*T) [16]byte,
 ) *server.Fault {
 	p, wrong := pageOf(x, mark)
 	if wrong != nil {

@@ -22,7 +22,7 @@ import (
 	"tollgate/bench/servertest"
 	"tollgate/engine"
 	"tollgate/engine/wire"
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server"
 	"tollgate/server/inspect"
 	"tollgate/server/provider/fetch"
@@ -140,10 +140,10 @@ func (n *node) published() []byte {
 }
 
 // policy changes the settings that decide results.
-func (n *node) policy(change func(*state.SetPolicy)) {
+func (n *node) policy(change func(*workspace.SetPolicy)) {
 	p := n.Machine.Policy()
 	change(&p)
-	require.True(n.t, outcomeDone(n.api.propose(0, state.KindSetPolicy, &p)))
+	require.True(n.t, outcomeDone(n.api.propose(0, workspace.KindSetPolicy, &p)))
 }
 
 // caller is a workspace's key.

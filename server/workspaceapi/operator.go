@@ -7,7 +7,7 @@ import (
 
 	"tollgate/engine"
 	"tollgate/engine/wire"
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server"
 )
 
@@ -95,7 +95,7 @@ func (o *Operator) tools() []server.Route {
 			o.pause(), server.Object(server.Must("paused", server.BoolSchema)), done),
 		tool("/credits", "grantWorkspaceCredits",
 			"Grant credits; id may be the e-mail of an owner, whose newest workspace gets them", o.grant(),
-			server.Object(server.Must("amount", server.IntSchema(1, state.MaxCredits)),
+			server.Object(server.Must("amount", server.IntSchema(1, workspace.MaxCredits)),
 				server.May("note", server.TextSchema(0, 200))), done),
 	}...)
 }
@@ -150,7 +150,7 @@ func (o *Operator) commit(x *server.Exchange, row uint32, kind engine.Kind, c wi
 	if fault != nil {
 		return engine.OutcomeNone, fault
 	}
-	made := state.Act{
+	made := workspace.Act{
 		Workspace: row, ID: mint(), Actor: x.By(), Kind: kind,
 		Payload: wire.Encode(nil, c),
 	}
@@ -159,7 +159,7 @@ func (o *Operator) commit(x *server.Exchange, row uint32, kind engine.Kind, c wi
 		made.Key = hashOf("operator", path, string(key))
 		made.Body = hashOf("operator", path, string(x.Body))
 	}
-	r := o.propose(x.Flow(), state.KindAct, &made)
+	r := o.propose(x.Flow(), workspace.KindAct, &made)
 	o.log.Info("operator acts for a workspace", "operation", x.Route.Operation,
 		"workspace", loggedName(string(x.Param(0))), "request_id", string(x.RequestID()),
 		"outcome", r.Outcome)
@@ -227,10 +227,11 @@ func (o *Operator) does(kind engine.Kind,
 }
 
 func (o *Operator) claim() func(*server.Exchange) *server.Fault {
-	return o.does(state.KindClaimWorkspace, func(x *server.Exchange, _ uint32, b *body) wire.Fielder {
-		id, _ := parseID(markWorkspace, string(x.Param(0)))
-		return &state.ClaimWorkspace{ID: id, Owner: b.text("owner", 1, maxOwner)}
-	})
+	return o.does(workspace.KindClaimWorkspace,
+		func(x *server.Exchange, _ uint32, b *body) wire.Fielder {
+			id, _ := parseID(markWorkspace, string(x.Param(0)))
+			return &workspace.ClaimWorkspace{ID: id, Owner: b.text("owner", 1, maxOwner)}
+		})
 }
 
 // remove is DELETE /api/v1/admin/workspaces/{id}. Again it is the same answer again.
@@ -241,8 +242,8 @@ func (o *Operator) remove(x *server.Exchange) *server.Fault {
 	}
 	if fault == nil && o.machine.GoneAt(row) == 0 {
 		var outcome engine.Outcome
-		outcome, fault = o.commit(x, row, state.KindRemoveWorkspace,
-			&state.RemoveWorkspace{Workspace: row})
+		outcome, fault = o.commit(x, row, workspace.KindRemoveWorkspace,
+			&workspace.RemoveWorkspace{Workspace: row})
 		// Another request, or time, may have removed it meanwhile.
 		gone := outcome == engine.OutcomeRecordUnknown && o.fresh() && o.machine.GoneAt(row) != 0
 		if fault == nil && !gone {
@@ -260,7 +261,7 @@ func (o *Operator) remove(x *server.Exchange) *server.Fault {
 
 // ordered finds the purchase that the path names, of the workspace that it names.
 func (o *Operator) ordered(x *server.Exchange, row uint32) (
-	v state.PurchaseView, fault *server.Fault,
+	v workspace.PurchaseView, fault *server.Fault,
 ) {
 	id, ok := parseID(markPurchase, string(x.Param(1)))
 	v, known := o.machine.Purchase(row, id)
@@ -285,12 +286,12 @@ func (o *Operator) approve(x *server.Exchange) *server.Fault {
 		return fault
 	}
 	account, _ := o.machine.Account(row, o.now())
-	if owner == "" && !account.Claimed && waiting.Status == state.PurchaseApproval {
+	if owner == "" && !account.Claimed && waiting.Status == workspace.PurchaseApproval {
 		return server.FieldFault("owner", server.FieldRequired, "is required: it names whose the "+
 			"workspace becomes, for good. It has not been claimed yet. Nothing was approved")
 	}
-	fault = o.act(x, row, state.KindApprovePurchase,
-		&state.ApprovePurchase{ID: waiting.ID, Owner: owner})
+	fault = o.act(x, row, workspace.KindApprovePurchase,
+		&workspace.ApprovePurchase{ID: waiting.ID, Owner: owner})
 	if fault != nil {
 		return fault
 	}
@@ -314,50 +315,56 @@ func (o *Operator) approve(x *server.Exchange) *server.Fault {
 }
 
 func (o *Operator) deny() func(*server.Exchange) *server.Fault {
-	return o.does(state.KindDenyPurchase, func(x *server.Exchange, row uint32, b *body) wire.Fielder {
-		var v state.PurchaseView
-		v, b.unknown = o.ordered(x, row)
-		return &state.DenyPurchase{ID: v.ID}
-	})
+	return o.does(workspace.KindDenyPurchase,
+		func(x *server.Exchange, row uint32, b *body) wire.Fielder {
+			var v workspace.PurchaseView
+			v, b.unknown = o.ordered(x, row)
+			return &workspace.DenyPurchase{ID: v.ID}
+		})
 }
 
 func (o *Operator) refund() func(*server.Exchange) *server.Fault {
-	return o.does(state.KindRetryRefund, func(x *server.Exchange, row uint32, b *body) wire.Fielder {
-		var v state.PurchaseView
-		v, b.unknown = o.ordered(x, row)
-		return &state.RetryRefund{ID: v.ID}
-	})
+	return o.does(workspace.KindRetryRefund,
+		func(x *server.Exchange, row uint32, b *body) wire.Fielder {
+			var v workspace.PurchaseView
+			v, b.unknown = o.ordered(x, row)
+			return &workspace.RetryRefund{ID: v.ID}
+		})
 }
 
 func (o *Operator) confirm() func(*server.Exchange) *server.Fault {
-	return o.does(state.KindConfirmSignup, func(x *server.Exchange, row uint32, _ *body) wire.Fielder {
-		id, _ := parseID(markFlow, string(x.Param(1)))
-		return &state.ConfirmSignup{Workspace: row, ID: id}
-	})
+	return o.does(workspace.KindConfirmSignup,
+		func(x *server.Exchange, row uint32, _ *body) wire.Fielder {
+			id, _ := parseID(markFlow, string(x.Param(1)))
+			return &workspace.ConfirmSignup{Workspace: row, ID: id}
+		})
 }
 
 func (o *Operator) cap() func(*server.Exchange) *server.Fault {
-	return o.does(state.KindSetBilling, func(_ *server.Exchange, row uint32, b *body) wire.Fielder {
-		limit := b.number("capCents", 0, int64(o.machine.Policy().MaxCapCents))
-		return &state.SetBilling{
-			Workspace: row, HasCap: true, CapCents: uint32(limit), Person: true,
-		}
-	})
+	return o.does(workspace.KindSetBilling,
+		func(_ *server.Exchange, row uint32, b *body) wire.Fielder {
+			limit := b.number("capCents", 0, int64(o.machine.Policy().MaxCapCents))
+			return &workspace.SetBilling{
+				Workspace: row, HasCap: true, CapCents: uint32(limit), Person: true,
+			}
+		})
 }
 
 func (o *Operator) pause() func(*server.Exchange) *server.Fault {
-	return o.does(state.KindSetBilling, func(_ *server.Exchange, row uint32, b *body) wire.Fielder {
-		return &state.SetBilling{
-			Workspace: row, HasPaused: true, Paused: b.truth("paused"), Person: true,
-		}
-	})
+	return o.does(workspace.KindSetBilling,
+		func(_ *server.Exchange, row uint32, b *body) wire.Fielder {
+			return &workspace.SetBilling{
+				Workspace: row, HasPaused: true, Paused: b.truth("paused"), Person: true,
+			}
+		})
 }
 
 func (o *Operator) grant() func(*server.Exchange) *server.Fault {
-	return o.does(state.KindGrantCredits, func(_ *server.Exchange, row uint32, b *body) wire.Fielder {
-		amount, note := b.number("amount", 1, state.MaxCredits), b.text("note", 0, 200)
-		return &state.GrantCredits{
-			Workspace: row, ID: mint(), Amount: uint64(amount), Note: note,
-		}
-	})
+	return o.does(workspace.KindGrantCredits,
+		func(_ *server.Exchange, row uint32, b *body) wire.Fielder {
+			amount, note := b.number("amount", 1, workspace.MaxCredits), b.text("note", 0, 200)
+			return &workspace.GrantCredits{
+				Workspace: row, ID: mint(), Amount: uint64(amount), Note: note,
+			}
+		})
 }

@@ -3,7 +3,7 @@ package workspaceapi
 import (
 	"tollgate/engine"
 	"tollgate/engine/wire"
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server"
 )
 
@@ -66,7 +66,7 @@ func (o *Operator) setAlerts(x *server.Exchange, row uint32, flow [16]byte) (
 	if refused := o.alerts.cannotSend(c); fault == nil && refused != nil {
 		fault = server.NewFault(503, refused.Code, refused.Message)
 	}
-	return alertAct{state.KindSetAlerts, c, c.Secret, shown}, fault
+	return alertAct{workspace.KindSetAlerts, c, c.Secret, shown}, fault
 }
 
 func (o *Operator) rotateAlertSecret(x *server.Exchange, row uint32, flow [16]byte) (
@@ -77,8 +77,8 @@ func (o *Operator) rotateAlertSecret(x *server.Exchange, row uint32, flow [16]by
 	}
 	sealed, shown := o.alerts.mintAlertSecret(flow)
 	return alertAct{
-		state.KindRotateAlertSecret,
-		&state.RotateAlertSecret{Workspace: row, Flow: flow, Secret: sealed}, sealed, shown,
+		workspace.KindRotateAlertSecret,
+		&workspace.RotateAlertSecret{Workspace: row, Flow: flow, Secret: sealed}, sealed, shown,
 	}, nil
 }
 
@@ -86,6 +86,7 @@ func (o *Operator) testAlert(x *server.Exchange, row uint32, flow [16]byte) (
 	alertAct, *server.Fault,
 ) {
 	return alertAct{
-		kind: state.KindSendTestAlert, change: &state.SendTestAlert{Workspace: row, Flow: flow},
+		kind:   workspace.KindSendTestAlert,
+		change: &workspace.SendTestAlert{Workspace: row, Flow: flow},
 	}, closed(open(x, true))
 }

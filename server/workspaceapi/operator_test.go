@@ -11,7 +11,7 @@ import (
 	"tollgate/bench/servertest"
 	"tollgate/engine"
 	"tollgate/engine/wire"
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server"
 )
 
@@ -229,13 +229,14 @@ func TestToolsStayInTheirWorkspace(t *testing.T) {
 	pur, _ := parseID(markPurchase, purchase)
 	ws, _ := parseID(markWorkspace, c.workspace)
 	for kind, c := range map[engine.Kind]wire.Fielder{
-		state.KindApprovePurchase: &state.ApprovePurchase{ID: pur},
-		state.KindDenyPurchase:    &state.DenyPurchase{ID: pur},
-		state.KindClaimWorkspace:  &state.ClaimWorkspace{ID: ws, Owner: "eve"},
-		state.KindSetBilling:      &state.SetBilling{Workspace: row(c), HasPaused: true, Paused: true},
-		state.KindGrantCredits:    &state.GrantCredits{Workspace: row(c), Amount: 5},
+		workspace.KindApprovePurchase: &workspace.ApprovePurchase{ID: pur},
+		workspace.KindDenyPurchase:    &workspace.DenyPurchase{ID: pur},
+		workspace.KindClaimWorkspace:  &workspace.ClaimWorkspace{ID: ws, Owner: "eve"},
+		workspace.KindSetBilling: &workspace.SetBilling{Workspace: row(c), HasPaused: true,
+			Paused: true},
+		workspace.KindGrantCredits: &workspace.GrantCredits{Workspace: row(c), Amount: 5},
 	} {
-		r := n.api.propose(0, state.KindAct, &state.Act{
+		r := n.api.propose(0, workspace.KindAct, &workspace.Act{
 			Workspace: row(other), ID: mint(), Kind: kind, Payload: wire.Encode(nil, c),
 		})
 		require.Equal(t, engine.OutcomeRecordUnknown, r.Outcome)

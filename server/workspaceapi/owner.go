@@ -5,7 +5,7 @@ import (
 
 	"github.com/gofrs/uuid/v5"
 
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server"
 )
 
@@ -54,9 +54,10 @@ func (a *API) Ask(v *Visit, c server.Call) server.Reply {
 func (a *API) caller(v *Visit) *Caller {
 	account, _ := a.machine.Account(v.Workspace, a.now())
 	who := &Caller{
-		Principal: state.Principal{
-			Workspace: v.Workspace, ID: account.ID, Scopes: state.ScopesAll, Claimed: account.Claimed,
-			Person: v.Person,
+		Principal: workspace.Principal{
+			Workspace: v.Workspace, ID: account.ID, Scopes: workspace.ScopesAll,
+			Claimed: account.Claimed,
+			Person:  v.Person,
 		},
 		Session: v.Session,
 	}

@@ -5,7 +5,7 @@ import (
 	"crypto/sha256"
 	"strings"
 
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server"
 	"tollgate/server/provider/mail"
 )
@@ -40,15 +40,16 @@ var FaultAsked = server.NewFault(409, "link_asked", "A link was asked for before
 	"No other one was sent.")
 
 // askAddress mails the link that asks for a flow's e-mail address. It is sent once: who gets none
-// asks again, at most state.MaxAddressAsks times a day. replaces is that of state.AskAddress.
+// asks again, at most workspace.MaxAddressAsks times a day. replaces is that of
+// workspace.AskAddress.
 func (a *Alerts) askAddress(x *server.Exchange, flow [16]byte, replaces int64) *server.Fault {
 	if a.mail == nil || a.console == "" {
 		return server.NewFault(503, "hosting_not_configured", "This deployment sends no mail").With(
 			"No link was sent. A webhook works without one.")
 	}
-	token, workspace := mintToken(), tenant(x).Workspace
-	asked, fault := a.ask(x, state.KindAskAddress, &state.AskAddress{
-		Workspace: workspace, Flow: flow, Link: sha256.Sum256([]byte(token)),
+	token, ws := mintToken(), tenant(x).Workspace
+	asked, fault := a.ask(x, workspace.KindAskAddress, &workspace.AskAddress{
+		Workspace: ws, Flow: flow, Link: sha256.Sum256([]byte(token)),
 		Replaces: replaces,
 	})
 	if fault := server.PageFault(asked.Outcome); fault != nil {
@@ -60,8 +61,8 @@ func (a *Alerts) askAddress(x *server.Exchange, flow [16]byte, replaces int64) *
 	if _, kept := a.machine.AddressByLink(flow, sha256.Sum256([]byte(token)), a.now()); !kept {
 		return FaultAsked
 	}
-	f, v, _, _ := a.machine.Alerts(workspace, flow)
-	account, _ := a.machine.Account(workspace, a.now())
+	f, v, _, _ := a.machine.Alerts(ws, flow)
+	account, _ := a.machine.Account(ws, a.now())
 	ctx, cancel := context.WithTimeout(context.Background(), providerTimeout)
 	defer cancel()
 	id := idText(markAlert, mint())
@@ -93,7 +94,7 @@ func askingText(label, flow, link string) string {
 
 // confirmAddress is the yes of the person who has opened the link.
 func (a *Alerts) confirmAddress(x *server.Exchange, flow [16]byte) *server.Fault {
-	fault := a.do(x, state.KindConfirmAddress, &state.ConfirmAddress{
+	fault := a.do(x, workspace.KindConfirmAddress, &workspace.ConfirmAddress{
 		Flow: flow, Link: sha256.Sum256(x.Param(1)),
 	})
 	if fault != nil {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"tollgate/engine/wire"
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server/provider/runner"
 )
 
@@ -34,9 +34,9 @@ const maxAnswers = 100
 // seal makes a pause as it enters the log.
 func (h *held) seal(report *runner.Report) ([]byte, error) {
 	checkpoint := report.Checkpoint
-	if len(checkpoint) > state.MaxCheckpoint {
+	if len(checkpoint) > workspace.MaxCheckpoint {
 		return nil, fmt.Errorf("%w: %d bytes, where %d are allowed", runner.ErrCheckpoint,
-			len(checkpoint), state.MaxCheckpoint)
+			len(checkpoint), workspace.MaxCheckpoint)
 	}
 	h.mu.Lock()
 	p := pause{

@@ -12,7 +12,7 @@ import (
 
 	"tollgate/engine"
 	"tollgate/engine/wire"
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server"
 	"tollgate/server/provider/payment"
 )
@@ -85,13 +85,13 @@ func (t *Payments) paymentRoutes() []server.Route {
 }
 
 // paymentName is a purchase as providers know it; it is the idempotency key of its charge.
-func paymentName(v *state.PurchaseView) string { return idText(markPurchase, v.ID) }
+func paymentName(v *workspace.PurchaseView) string { return idText(markPurchase, v.ID) }
 
-func price(v *state.PurchaseView) payment.Amount {
+func price(v *workspace.PurchaseView) payment.Amount {
 	return payment.Amount{Minor: int64(v.Cents), Currency: currency}
 }
 
-func describe(v *state.PurchaseView) string {
+func describe(v *workspace.PurchaseView) string {
 	if v.Runs == 1 {
 		return "1 hosted run"
 	}
@@ -100,8 +100,8 @@ func describe(v *state.PurchaseView) string {
 
 // openCheckout makes the payment page of an approved purchase. Again it is the same page. A page
 // that was not noted is not given out.
-func (t *Payments) openCheckout(ctx context.Context, v *state.PurchaseView) error {
-	if v.Status != state.PurchaseCheckout || v.URL != "" {
+func (t *Payments) openCheckout(ctx context.Context, v *workspace.PurchaseView) error {
+	if v.Status != workspace.PurchaseCheckout || v.URL != "" {
 		return nil
 	}
 	back := t.publicURL + ReturnPath + paymentName(v)
@@ -113,7 +113,7 @@ func (t *Payments) openCheckout(ctx context.Context, v *state.PurchaseView) erro
 	if err != nil {
 		return err
 	}
-	return t.note(state.KindNoteCheckout, &state.NoteCheckout{
+	return t.note(workspace.KindNoteCheckout, &workspace.NoteCheckout{
 		ID: v.ID, Checkout: made.ID, URL: made.URL,
 	})
 }
@@ -163,8 +163,8 @@ func (t *Payments) settle(s *payment.Status) error {
 			"checkout", s.ID, "amount", s.Amount.String())
 		return errNoPurchase
 	}
-	return t.book(&state.NotePayment{
-		ID: id, Result: state.PaymentPaid, Card: s.Card, Payment: s.PaymentID,
+	return t.book(&workspace.NotePayment{
+		ID: id, Result: workspace.PaymentPaid, Card: s.Card, Payment: s.PaymentID,
 	})
 }
 
@@ -172,11 +172,11 @@ func (t *Payments) settle(s *payment.Status) error {
 // payment is on its way back, keeps this one to be sent back: no money may come and leave no trace.
 // What was booked is looked at afterwards, so that of two reports at once one is seen to be too
 // much.
-func (t *Payments) book(c *state.NotePayment) error {
-	if err := t.note(state.KindNotePayment, c); err != nil {
+func (t *Payments) book(c *workspace.NotePayment) error {
+	if err := t.note(workspace.KindNotePayment, c); err != nil {
 		return err
 	}
-	if c.Result != state.PaymentPaid || c.Payment == "" {
+	if c.Result != workspace.PaymentPaid || c.Payment == "" {
 		return nil
 	}
 	if !t.fresh() {
@@ -184,10 +184,10 @@ func (t *Payments) book(c *state.NotePayment) error {
 	}
 	v, _ := t.machine.Purchase(0, c.ID)
 	if v.Payment == "" || v.Payment == c.Payment || slices.ContainsFunc(v.Returns,
-		func(r state.Return) bool { return r.Payment == c.Payment }) {
+		func(r workspace.Return) bool { return r.Payment == c.Payment }) {
 		return nil
 	}
-	if err := t.note(state.KindNoteSurplus, &state.NoteSurplus{
+	if err := t.note(workspace.KindNoteSurplus, &workspace.NoteSurplus{
 		ID: c.ID, Payment: c.Payment,
 	}); err != nil {
 		t.log.Error("a second payment of a purchase is not booked", "purchase",
@@ -209,9 +209,9 @@ func (t *Payments) payable(_ context.Context, invoice string) (payment.InvoiceSt
 	id, _ := parseID(markPurchase, invoice)
 	v, _ := t.machine.Purchase(0, id)
 	switch v.Status {
-	case state.PurchaseCheckout:
+	case workspace.PurchaseCheckout:
 		return payment.InvoiceOpen, nil
-	case state.PurchaseSucceeded:
+	case workspace.PurchaseSucceeded:
 		return payment.InvoicePaid, nil
 	}
 	return payment.InvoiceClosed, nil

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server/provider/verify"
 )
 
@@ -18,10 +18,10 @@ var preflightPlaces = slotLimits{all: 64, strangers: 32, one: 8}
 
 // preflight calls the flow's verification and brings what it found into the state. When that fails
 // the quote says what is known.
-func (f *Flows) preflight(workspace uint32, v *state.FlowView) {
+func (f *Flows) preflight(ws uint32, v *workspace.FlowView) {
 	f.calling.one(v.ID, func() {
 		// Another request's preflight may have ended since this one looked.
-		now, known := f.machine.Flow(workspace, v.ID)
+		now, known := f.machine.Flow(ws, v.ID)
 		if !known || !now.PreflightAged(f.now()) {
 			return
 		}
@@ -29,11 +29,11 @@ func (f *Flows) preflight(workspace uint32, v *state.FlowView) {
 		defer cancel()
 		// No run has this id: {run_id} must not stand for nothing, which every page contains.
 		found := f.verifier.Preflight(ctx, CheckOf(v, idText(markRun, mint())))
-		c := &state.NotePreflight{
-			Workspace: workspace, ID: v.ID, Version: v.Version, NoKey: called(found.NoKey),
+		c := &workspace.NotePreflight{
+			Workspace: ws, ID: v.ID, Version: v.Version, NoKey: called(found.NoKey),
 			WrongKey: called(found.WrongKey), AlreadyTrue: found.AlreadyTrue,
 		}
-		r := f.propose(FlowOf(workspace, 0), state.KindNotePreflight, c)
+		r := f.propose(FlowOf(ws, 0), workspace.KindNotePreflight, c)
 		if outcomeDone(r) && !f.fresh() {
 			f.log.Debug("a preflight is not seen yet", "flow", idText(markFlow, v.ID))
 		}
@@ -41,7 +41,7 @@ func (f *Flows) preflight(workspace uint32, v *state.FlowView) {
 }
 
 // CheckOf is what a flow says about its verification, for a run.
-func CheckOf(v *state.FlowView, runID string) verify.Check {
+func CheckOf(v *workspace.FlowView, runID string) verify.Check {
 	return verify.Check{
 		URL: v.VerificationURL, Status: int(v.VerificationStatus), Contains: v.VerificationContains,
 		Credential: v.Credential, RunID: runID, Port: portIn(v.URL),
@@ -50,20 +50,20 @@ func CheckOf(v *state.FlowView, runID string) verify.Check {
 
 // ofItsRun reports whether only its own run can make a flow's verification true: it asks for the
 // key that the agent obtained, or for the run's id.
-func ofItsRun(v *state.FlowView) bool {
+func ofItsRun(v *workspace.FlowView) bool {
 	return v.Credential != "" || strings.Contains(v.VerificationContains, verify.RunMark)
 }
 
-func called(answer verify.Answer) state.Called {
+func called(answer verify.Answer) workspace.Called {
 	switch answer {
 	case verify.Refused:
-		return state.CalledRefused
+		return workspace.CalledRefused
 	case verify.Soft:
-		return state.CalledUnclear
+		return workspace.CalledUnclear
 	case verify.Accepted:
-		return state.CalledAccepted
+		return workspace.CalledAccepted
 	}
-	return state.CalledUnknown
+	return workspace.CalledUnknown
 }
 
 // unclearNote is what a quote says of calls that were answered neither 401 nor 403, nor as the flow
@@ -74,23 +74,23 @@ const unclearNote = "Without a key, or with a wrong one, the verification answer
 // noteFound keeps what the call after a run answered as the flow's newest preflight: what one run
 // has made true, the next one finds. It is in the log before the run's end is, so that no start can
 // come between; a worker that lost its run notes nothing.
-func (h *held) noteFound(calls []state.Call) {
+func (h *held) noteFound(calls []workspace.Call) {
 	flow := h.flow
 	if ofItsRun(flow) || len(calls) != 1 || !h.config.Machine.Holds(h.ClaimedRun.Run, h.Token) {
 		return
 	}
-	c := &state.NotePreflight{
+	c := &workspace.NotePreflight{
 		Workspace: h.run.Workspace, ID: flow.ID, Version: flow.Version, AlreadyTrue: calls[0].Matched,
 	}
 	switch {
 	case calls[0].Matched:
-		c.NoKey = state.CalledAccepted
+		c.NoKey = workspace.CalledAccepted
 	case calls[0].Refused:
-		c.NoKey = state.CalledRefused
+		c.NoKey = workspace.CalledRefused
 	default:
 		return
 	}
-	if r := h.propose(state.KindNotePreflight, c); !outcomeDone(r) {
+	if r := h.propose(workspace.KindNotePreflight, c); !outcomeDone(r) {
 		h.config.Log.Info("what a verification answered is not noted for the next quote",
 			"flow", idText(markFlow, flow.ID), "outcome", r.Outcome)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/valyala/fasthttp"
 
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server/provider/runner"
 )
 
@@ -70,7 +70,7 @@ func TestWhatOneRunMadeTrueStandsForTheNext(t *testing.T) {
 		p.says(200, "all is done")
 		return runner.Report{}, nil
 	})
-	n.policy(func(s *state.SetPolicy) { s.FreeRunsPerMonth, s.RunsPerDay = 100, 100 })
+	n.policy(func(s *workspace.SetPolicy) { s.FreeRunsPerMonth, s.RunsPerDay = 100, 100 })
 	c := n.signUp("")
 	c.claim()
 	flow := c.plainFlow(base, "clever", "done")
@@ -108,7 +108,7 @@ func TestWhatOneRunMadeTrueStandsForTheNext(t *testing.T) {
 	// It holds no more: a quote says so again soon, and the run that makes it true has made it
 	// true.
 	p.says(404, "")
-	n.Later(state.PreflightDoubtMS * time.Millisecond)
+	n.Later(workspace.PreflightDoubtMS * time.Millisecond)
 	flow = c.plainFlow(base, "clever", "done")
 	require.Equal(t, false, c.quote(flow)["preflight"].(map[string]any)["alreadyTrue"])
 	require.Equal(t, "run", c.ended(flow, "clever-run-3").at("run", "verification", "proof"))
@@ -126,11 +126,11 @@ func TestPreflightsAreRepeated(t *testing.T) {
 		life       time.Duration
 		true, open bool
 	}{
-		{503, "", state.PreflightDoubtMS * time.Millisecond, false, true},
-		{200, "all is done", state.PreflightDoubtMS * time.Millisecond, true, true},
-		{401, "", state.PreflightLifeMS * time.Millisecond, false, false},
-		{404, "", state.PreflightLifeMS * time.Millisecond, false, false},
-		{200, "all is done", state.PreflightDoubtMS * time.Millisecond, true, true},
+		{503, "", workspace.PreflightDoubtMS * time.Millisecond, false, true},
+		{200, "all is done", workspace.PreflightDoubtMS * time.Millisecond, true, true},
+		{401, "", workspace.PreflightLifeMS * time.Millisecond, false, false},
+		{404, "", workspace.PreflightLifeMS * time.Millisecond, false, false},
+		{200, "all is done", workspace.PreflightDoubtMS * time.Millisecond, true, true},
 	} {
 		p.says(row.status, row.body)
 		for i, wait := range []time.Duration{0, row.life / 2, row.life} {
@@ -172,22 +172,22 @@ func TestPlacesOfPreflightsAreBounded(t *testing.T) {
 	var p preflights
 	var leave []func()
 	most := preflightPlaces
-	take := func(workspace uint32, claimed bool, times int) (taken int) {
+	take := func(ws uint32, claimed bool, times int) (taken int) {
 		for range times {
-			if l := p.take(most, workspace, claimed); l != nil {
+			if l := p.take(most, ws, claimed); l != nil {
 				leave, taken = append(leave, l), taken+1
 			}
 		}
 		return taken
 	}
 	require.Equal(t, most.one, take(1, false, most.all))
-	for workspace := range uint32(10) {
-		take(2+workspace, false, most.one)
+	for ws := range uint32(10) {
+		take(2+ws, false, most.one)
 	}
 	require.Len(t, leave, most.strangers)
 	require.Equal(t, most.one, take(100, true, most.all))
-	for workspace := range uint32(10) {
-		take(101+workspace, true, most.one)
+	for ws := range uint32(10) {
+		take(101+ws, true, most.one)
 	}
 	require.Len(t, leave, most.all)
 	for _, l := range leave {

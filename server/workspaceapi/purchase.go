@@ -9,7 +9,7 @@ import (
 
 	"tollgate/engine"
 	"tollgate/engine/wire"
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server"
 )
 
@@ -30,7 +30,7 @@ func (p *Purchases) askForPayment(x *server.Exchange, flow [16]byte) *server.Fau
 		return no("hosting_not_configured")
 	}
 	token := mintToken()
-	c := &state.RequestPurchase{
+	c := &workspace.RequestPurchase{
 		Workspace: tenant(x).Workspace, ID: mint(), Runs: 1, Flow: flow, Ask: true,
 		Link: sha256.Sum256([]byte(token)), AgentSession: tenant(x).Agent,
 	}
@@ -39,11 +39,11 @@ func (p *Purchases) askForPayment(x *server.Exchange, flow [16]byte) *server.Fau
 		return fault
 	}
 	switch reply.Action {
-	case state.ActionApprove:
+	case workspace.ActionApprove:
 		return p.paymentRequired(x, nextApprove, reply.ID, p.approvalURL(token))
-	case state.ActionApproveEarlier:
+	case workspace.ActionApproveEarlier:
 		return p.paymentRequired(x, nextApprove, reply.ID, "")
-	case state.ActionWait:
+	case workspace.ActionWait:
 		return p.paymentRequired(x, nextWait, reply.ID, "")
 	}
 	return p.paymentRequired(x, nextPurchase, [16]byte{}, "")
@@ -51,9 +51,9 @@ func (p *Purchases) askForPayment(x *server.Exchange, flow [16]byte) *server.Fau
 
 func (p *Purchases) approvalURL(token string) string { return p.publicURL + "/approve/" + token }
 
-func (p *Purchases) requestPurchase(x *server.Exchange, c *state.RequestPurchase,
-) (reply state.PurchaseReply, fault *server.Fault) {
-	result, fault := p.ask(x, state.KindRequestPurchase, c)
+func (p *Purchases) requestPurchase(x *server.Exchange, c *workspace.RequestPurchase,
+) (reply workspace.PurchaseReply, fault *server.Fault) {
+	result, fault := p.ask(x, workspace.KindRequestPurchase, c)
 	if fault == nil && !decoded(result.Value, &reply) {
 		fault = no("outcome_unknown")
 	}
@@ -87,7 +87,7 @@ func (p *Purchases) pollURL(id [16]byte) string {
 }
 
 func (p *Purchases) buy(x *server.Exchange) *server.Fault {
-	c := state.RequestPurchase{
+	c := workspace.RequestPurchase{
 		Workspace: tenant(x).Workspace, ID: mint(), AgentSession: tenant(x).Agent,
 	}
 	refused := readBody(x, &c, readPurchaseRequest)
@@ -106,11 +106,11 @@ func (p *Purchases) buy(x *server.Exchange) *server.Fault {
 		return fault
 	}
 	switch reply.Action {
-	case state.ActionApprove:
+	case workspace.ActionApprove:
 		return p.paymentRequired(x, nextApprove, reply.ID, p.approvalURL(token))
-	case state.ActionApproveEarlier:
+	case workspace.ActionApproveEarlier:
 		return p.paymentRequired(x, nextApprove, reply.ID, "")
-	case state.ActionWait:
+	case workspace.ActionWait:
 		return p.answerCharging(x, reply.ID)
 	}
 	link := ""
@@ -127,15 +127,15 @@ func (p *Purchases) awaitCharge(x *server.Exchange, id [16]byte, link string) *s
 	defer tick.Stop()
 	for end := time.Now().Add(purchaseWait); time.Now().Before(end); <-tick.C {
 		v, ok := p.machine.Purchase(tenant(x).Workspace, id)
-		if ok && v.Status == state.PurchaseProcessing {
+		if ok && v.Status == workspace.PurchaseProcessing {
 			continue
 		}
 		switch v.Status {
-		case state.PurchaseSucceeded:
+		case workspace.PurchaseSucceeded:
 			return p.answerPurchase(x, id, 201)
-		case state.PurchaseApproval:
+		case workspace.PurchaseApproval:
 			return p.paymentRequired(x, nextApprove, id, link)
-		case state.PurchaseCheckout:
+		case workspace.PurchaseCheckout:
 			return p.paymentRequired(x, nextApprove, id, "")
 		}
 		return p.answerPurchase(x, id, 200)
@@ -153,14 +153,14 @@ func (p *Purchases) answerCharging(x *server.Exchange, id [16]byte) *server.Faul
 }
 
 func (p *Purchases) answerPurchase(x *server.Exchange, id [16]byte, status int) *server.Fault {
-	return one(p.base, x, "purchase", status, func() (state.PurchaseView, bool) {
+	return one(p.base, x, "purchase", status, func() (workspace.PurchaseView, bool) {
 		return p.machine.Purchase(tenant(x).Workspace, id)
 	}, p.writePurchase)
 }
 
 func (p *Purchases) listPurchases(x *server.Exchange) *server.Fault {
 	return list(p.base, x, "purchases", markPurchase, p.machine.Purchases, p.writePurchase,
-		func(v *state.PurchaseView) [16]byte { return v.ID })
+		func(v *workspace.PurchaseView) [16]byte { return v.ID })
 }
 
 func (p *Purchases) getPurchase(x *server.Exchange, id [16]byte) *server.Fault {
@@ -169,7 +169,7 @@ func (p *Purchases) getPurchase(x *server.Exchange, id [16]byte) *server.Fault {
 
 func (p *Purchases) renewLink(x *server.Exchange, id [16]byte) *server.Fault {
 	token := mintToken()
-	if fault := p.do(x, state.KindRenewLink, &state.RenewLink{
+	if fault := p.do(x, workspace.KindRenewLink, &workspace.RenewLink{
 		Workspace: tenant(x).Workspace, ID: id, Link: sha256.Sum256([]byte(token)), Person: person(x),
 	}); fault != nil {
 		return fault
@@ -188,11 +188,11 @@ func (p *Purchases) cancelPurchase(x *server.Exchange, id [16]byte) *server.Faul
 	if fault != nil {
 		return fault
 	}
-	c := &state.CancelPurchase{Workspace: tenant(x).Workspace, ID: id, Person: person(x)}
+	c := &workspace.CancelPurchase{Workspace: tenant(x).Workspace, ID: id, Person: person(x)}
 	if c.Person {
-		fault = p.actAsOwner(x, c.Workspace, state.KindCancelPurchase, c, closed...)
+		fault = p.actAsOwner(x, c.Workspace, workspace.KindCancelPurchase, c, closed...)
 	} else {
-		fault = p.do(x, state.KindCancelPurchase, c, closed...)
+		fault = p.do(x, workspace.KindCancelPurchase, c, closed...)
 	}
 	if fault != nil {
 		return fault
@@ -212,15 +212,15 @@ func (p *Purchases) closeBefore(x *server.Exchange, id [16]byte) (
 	}
 	v, _ := p.machine.Purchase(tenant(x).Workspace, id)
 	account, _ := p.machine.Account(tenant(x).Workspace, p.now())
-	if account.CancelsToday >= state.MaxCancelsPerDay && !person(x) {
+	if account.CancelsToday >= workspace.MaxCancelsPerDay && !person(x) {
 		return nil, nil // it stays open since this will be refused
 	}
 	return p.closeNow(&v)
 }
 
 // closeNow closes the payment page of a purchase, where there is one.
-func (p *Purchases) closeNow(v *state.PurchaseView) (closed []engine.Record, r *server.Fault) {
-	if !v.PageOpen || v.Status != state.PurchaseCheckout || !p.payments.open() {
+func (p *Purchases) closeNow(v *workspace.PurchaseView) (closed []engine.Record, r *server.Fault) {
+	if !v.PageOpen || v.Status != workspace.PurchaseCheckout || !p.payments.open() {
 		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), p.writeTimeout)
@@ -235,38 +235,38 @@ func (p *Purchases) closeNow(v *state.PurchaseView) (closed []engine.Record, r *
 		return nil, no("checkout_completed")
 	}
 	return []engine.Record{{
-		Kind:    state.KindNoteCheckout,
-		Payload: wire.Encode(nil, &state.NoteCheckout{ID: v.ID, Closed: true}),
+		Kind:    workspace.KindNoteCheckout,
+		Payload: wire.Encode(nil, &workspace.NoteCheckout{ID: v.ID, Closed: true}),
 	}}, nil
 }
 
 // writePurchase writes a purchase, never with an approval link.
-func (p *Purchases) writePurchase(j *server.JSON, v *state.PurchaseView) {
+func (p *Purchases) writePurchase(j *server.JSON, v *workspace.PurchaseView) {
 	v.PollURL = p.pollURL(v.ID)
 	writePurchase(j, v)
 }
 
 func (p *Purchases) pause(x *server.Exchange) *server.Fault {
 	b := open(x, false)
-	return p.setBilling(x, b, &state.SetBilling{HasPaused: true, Paused: b.truth("paused")})
+	return p.setBilling(x, b, &workspace.SetBilling{HasPaused: true, Paused: b.truth("paused")})
 }
 
 func (p *Purchases) setCap(x *server.Exchange) *server.Fault {
 	b := open(x, false)
 	limit := b.number("capCents", 0, int64(p.machine.Policy().MaxCapCents))
-	return p.setBilling(x, b, &state.SetBilling{HasCap: true, CapCents: uint32(limit)})
+	return p.setBilling(x, b, &workspace.SetBilling{HasCap: true, CapCents: uint32(limit)})
 }
 
 // setBilling sets what a body says, of the workspace that it is about.
-func (p *Purchases) setBilling(x *server.Exchange, b *body, c *state.SetBilling) *server.Fault {
+func (p *Purchases) setBilling(x *server.Exchange, b *body, c *workspace.SetBilling) *server.Fault {
 	c.Workspace, c.Person = p.chosen(x, b), person(x)
 	fault := b.close()
 	switch {
 	case fault != nil:
 	case c.Person:
-		fault = p.actAsOwner(x, c.Workspace, state.KindSetBilling, c)
+		fault = p.actAsOwner(x, c.Workspace, workspace.KindSetBilling, c)
 	default:
-		if r := p.propose(x.Flow(), state.KindSetBilling, c); r.Outcome != engine.OutcomeDone {
+		if r := p.propose(x.Flow(), workspace.KindSetBilling, c); r.Outcome != engine.OutcomeDone {
 			fault = p.refusal(r)
 		}
 	}
@@ -283,7 +283,7 @@ func (p *Purchases) setBilling(x *server.Exchange, b *body, c *state.SetBilling)
 }
 
 // billing is a workspace's billing; its usage only where payments are on.
-func (p *Purchases) billing(v *state.AccountView) billingAnswer {
+func (p *Purchases) billing(v *workspace.AccountView) billingAnswer {
 	b := billingAnswer{Paused: v.Paused, CapCents: v.CapCents}
 	if !p.payments.open() {
 		return b

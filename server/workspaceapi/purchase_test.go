@@ -14,7 +14,7 @@ import (
 
 	"tollgate/bench/paymenttest"
 	"tollgate/engine"
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server/provider/fetch"
 	"tollgate/server/provider/payment"
 )
@@ -100,7 +100,7 @@ func TestASavedCardPays(t *testing.T) {
 	require.EqualValues(t, 0, c.usage()["remainingCents"])
 
 	// A start that finds no run left says that the card can pay, and pays nothing itself.
-	n.policy(func(p *state.SetPolicy) { p.FreeRunsPerMonth, p.RunsPerDay = 0, 100 })
+	n.policy(func(p *workspace.SetPolicy) { p.FreeRunsPerMonth, p.RunsPerDay = 0, 100 })
 	c.operate("/billing/cap", `{"capCents":20000}`)
 	for range 11 {
 		run := c.start(flow, "start-"+rand8()).is(202, "").at("run", "id").(string)
@@ -112,7 +112,7 @@ func TestASavedCardPays(t *testing.T) {
 	require.Nil(t, asked.at("poll_url"))
 	c.keyed("/v1/purchases", "buy-just-one", `{"runs":1}`).is(201, "")
 	c.start(flow, "start-last").is(202, "")
-	require.Empty(t, n.Machine.PaymentTasks(state.TaskCharge, 0, 9))
+	require.Empty(t, n.Machine.PaymentTasks(workspace.TaskCharge, 0, 9))
 }
 
 // TestAQuoteSaysWhatPays: on a day whose free runs are used a bought run does, and the quote says
@@ -120,7 +120,7 @@ func TestASavedCardPays(t *testing.T) {
 func TestAQuoteSaysWhatPays(t *testing.T) {
 	n := start(t)
 	n.collect()
-	n.policy(func(p *state.SetPolicy) { p.FreeRunsPerDay = 1 })
+	n.policy(func(p *workspace.SetPolicy) { p.FreeRunsPerDay = 1 })
 	c, other := n.signUp(""), n.signUp("")
 	other.claim()
 	flow, theirs := c.flow(plainFlow), other.flow(plainFlow)
@@ -139,8 +139,8 @@ func (c *caller) finished(run string) {
 	c.t.Helper()
 	id, _ := parseID(markRun, run)
 	c.claimRun()
-	c.does(state.KindFinishRun, &state.FinishRun{
-		Run: id, Token: 1, Status: state.RunCompleted, Outcome: state.OutcomePassed,
+	c.does(workspace.KindFinishRun, &workspace.FinishRun{
+		Run: id, Token: 1, Status: workspace.RunCompleted, Outcome: workspace.OutcomePassed,
 	})
 }
 
@@ -306,7 +306,7 @@ func TestPagesAtStripe(t *testing.T) {
 	require.Equal(t, "pi_"+session, s.stripe.Refunds()[0])
 	require.Equal(t, 200, s.report(late, completed).status)
 	require.Eventually(t, func() bool {
-		return len(s.Machine.PaymentTasks(state.TaskRefund, 0, 9)) == 0
+		return len(s.Machine.PaymentTasks(workspace.TaskRefund, 0, 9)) == 0
 	}, 30*time.Second, 10*time.Millisecond)
 	require.Equal(t, "denied", c.call("GET", "/v1/purchases/"+late, "").at("purchase", "status"))
 	require.Len(t, s.stripe.Refunds(), 1)
@@ -330,7 +330,7 @@ func TestAPurchaseThatIsPaidTwice(t *testing.T) {
 	require.Equal(t, "pi_second", s.returns(c, id)[0].(map[string]any)["payment"])
 	require.Equal(t, 200, s.report(id, completed).status)
 	require.Len(t, s.returns(c, id), 1)
-	require.Empty(t, s.Machine.PaymentTasks(state.TaskRefund, 0, 9))
+	require.Empty(t, s.Machine.PaymentTasks(workspace.TaskRefund, 0, 9))
 	require.EqualValues(t, 2, c.usage()["runsLeft"])
 	require.EqualValues(t, 1000, c.usage()["spentCents"])
 	require.Equal(t, "succeeded", c.call("GET", "/v1/purchases/"+id, "").at("purchase", "status"))
@@ -385,9 +385,9 @@ func TestARefundThatIsRefused(t *testing.T) {
 	}
 	require.Eventually(t, refused, time.Minute, 10*time.Millisecond)
 	require.True(t, s.due(c, id), "it is owed all the same")
-	require.Empty(t, s.Machine.PaymentTasks(state.TaskRefund, 0, 9))
+	require.Empty(t, s.Machine.PaymentTasks(workspace.TaskRefund, 0, 9))
 	c.operate("/purchases/"+id+"/refund", "")
-	require.Len(t, s.Machine.PaymentTasks(state.TaskRefund, 0, 9), 1)
+	require.Len(t, s.Machine.PaymentTasks(workspace.TaskRefund, 0, 9), 1)
 	s.stripe.Refuse("/v1/refunds", "")
 	require.Eventually(t, func() bool {
 		s.Later(5 * time.Second)
@@ -432,7 +432,7 @@ func TestAProviderThatIsDown(t *testing.T) {
 	var session string
 	require.Eventually(t, func() bool {
 		s.Later(time.Second)
-		v := s.Machine.PaymentTasks(state.TaskPoll, 0, 1)
+		v := s.Machine.PaymentTasks(workspace.TaskPoll, 0, 1)
 		session, _ = s.stripe.Session(id)
 		return len(v) == 1 && session != ""
 	}, 30*time.Second, 10*time.Millisecond)
@@ -456,9 +456,10 @@ func TestAnOldChargeIsOnlyLookedFor(t *testing.T) {
 		s.stripe.Down(!charged)
 		id, _ := parseID(markWorkspace, c.workspace)
 		bought := mint()
-		require.True(t, outcomeDone(s.api.propose(0, state.KindRequestPurchase, &state.RequestPurchase{
-			Workspace: s.Machine.WorkspaceRow(id), ID: bought, Runs: 2,
-		})))
+		require.True(t,
+			outcomeDone(s.api.propose(0, workspace.KindRequestPurchase, &workspace.RequestPurchase{
+				Workspace: s.Machine.WorkspaceRow(id), ID: bought, Runs: 2,
+			})))
 		if charged {
 			require.Eventually(t, func() bool { return s.stripe.Charges() == 1 },
 				30*time.Second, time.Millisecond)
@@ -506,10 +507,11 @@ func TestAKeyThatWasUsedOtherwiseIsNoDecline(t *testing.T) {
 			require.NoError(t, err)
 		}
 		asked := s.stripe.Asked()
-		workspace, _ := parseID(markWorkspace, c.workspace)
-		require.True(t, outcomeDone(s.api.propose(0, state.KindRequestPurchase, &state.RequestPurchase{
-			Workspace: s.Machine.WorkspaceRow(workspace), ID: bought, Runs: 2,
-		})))
+		ws, _ := parseID(markWorkspace, c.workspace)
+		require.True(t,
+			outcomeDone(s.api.propose(0, workspace.KindRequestPurchase, &workspace.RequestPurchase{
+				Workspace: s.Machine.WorkspaceRow(ws), ID: bought, Runs: 2,
+			})))
 		if charged {
 			c.purchased(name, "succeeded")
 			require.Equal(t, 1, s.stripe.Charges())
@@ -548,9 +550,10 @@ func TestAnInterruptedCancellation(t *testing.T) {
 	require.Equal(t, "cancelled", cancelled.at("purchase", "status"))
 	entries := s.Entries()
 	at := slices.IndexFunc(entries, func(kinds []engine.Kind) bool {
-		return slices.Contains(kinds, state.KindCancelPurchase)
+		return slices.Contains(kinds, workspace.KindCancelPurchase)
 	})
-	require.Equal(t, []engine.Kind{state.KindCancelPurchase, state.KindNoteCheckout}, entries[at],
+	require.Equal(t, []engine.Kind{workspace.KindCancelPurchase, workspace.KindNoteCheckout},
+		entries[at],
 		"closed and cancelled are one entry")
 
 	id = interrupted()
@@ -559,14 +562,15 @@ func TestAnInterruptedCancellation(t *testing.T) {
 	// A build before this one noted the closed page alone.
 	id, _ = c.approved("1")
 	number, _ := parseID(markPurchase, id)
-	closed := &state.NoteCheckout{ID: number, Closed: true}
-	require.NoError(t, s.api.Payments.note(state.KindNoteCheckout, closed))
+	closed := &workspace.NoteCheckout{ID: number, Closed: true}
+	require.NoError(t, s.api.Payments.note(workspace.KindNoteCheckout, closed))
 	c.purchased(id, "cancelled")
 
-	workspace, _ := parseID(markWorkspace, c.workspace)
-	account, _ := s.Machine.Account(s.Machine.WorkspaceRow(workspace), s.api.now())
+	ws, _ := parseID(markWorkspace, c.workspace)
+	account, _ := s.Machine.Account(s.Machine.WorkspaceRow(ws), s.api.now())
 	require.EqualValues(t, 1, account.CancelsToday, "what the service ends is not counted")
-	for _, task := range []state.PaymentTask{state.TaskPoll, state.TaskClose, state.TaskEnd} {
+	for _, task := range []workspace.PaymentTask{workspace.TaskPoll, workspace.TaskClose,
+		workspace.TaskEnd} {
 		require.Empty(t, s.Machine.PaymentTasks(task, 0, 9), "task %d", task)
 	}
 }

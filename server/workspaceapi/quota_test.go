@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 )
 
 // TestAFullWorkspaceSaysWhatItHolds: a stranger's flows end at a quarter of a MiB, and whoever
@@ -23,8 +23,8 @@ func TestAFullWorkspaceSaysWhatItHolds(t *testing.T) {
 	}
 	a.is(400, "workspace_full")
 	require.Greater(t, saved, 20)
-	require.EqualValues(t, state.MaxUnclaimedBytes, a.at("limitBytes"))
-	require.Greater(t, a.at("usedBytes"), 0.9*state.MaxUnclaimedBytes)
+	require.EqualValues(t, workspace.MaxUnclaimedBytes, a.at("limitBytes"))
+	require.Greater(t, a.at("usedBytes"), 0.9*workspace.MaxUnclaimedBytes)
 	c.claim()
 	c.call("POST", "/v1/flows", large).is(201, "")
 }

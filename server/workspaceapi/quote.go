@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server"
 	"tollgate/server/provider/fetch"
 )
@@ -23,7 +23,8 @@ const (
 )
 
 // fingerprint signs a quote: the flow's version, price, credits, agent and limits.
-func (f *Flows) fingerprint(v *state.FlowView, agent Agent, p *state.SetPolicy, expires int64,
+func (f *Flows) fingerprint(
+	v *workspace.FlowView, agent Agent, p *workspace.SetPolicy, expires int64,
 ) string {
 	h := hmac.New(sha256.New, f.quoteKey[:])
 	h.Write([]byte("tollgate quote"))
@@ -53,7 +54,9 @@ func wellFormedQuote(text string) (expires int64, ok bool) {
 }
 
 // quoted reports whether a fingerprint matches the present quote.
-func (f *Flows) quoted(text string, v *state.FlowView, agent Agent, p *state.SetPolicy) bool {
+func (f *Flows) quoted(
+	text string, v *workspace.FlowView, agent Agent, p *workspace.SetPolicy,
+) bool {
 	expires, ok := wellFormedQuote(text)
 	return ok && f.now() < expires &&
 		hmac.Equal([]byte(text), []byte(f.fingerprint(v, agent, p, expires)))
@@ -89,19 +92,19 @@ func (f *Flows) getQuote(x *server.Exchange, id [16]byte) *server.Fault {
 }
 
 func (f *Flows) answerQuote(
-	x *server.Exchange, v *state.FlowView, account *state.AccountView,
+	x *server.Exchange, v *workspace.FlowView, account *workspace.AccountView,
 ) *server.Fault {
 	policy, unready := f.machine.Policy(), v.Unready
 	agent, hasAgent := f.agentNamed(v.Agent)
 	if !hasAgent {
-		unready = state.UnreadyNoAgent
+		unready = workspace.UnreadyNoAgent
 	}
 	// The same until the day ends, so that a start that is sent again with a fresh quote of the
 	// same is the same request.
-	expires := state.DayEnd(f.now()) + quoteLife.Milliseconds()
+	expires := workspace.DayEnd(f.now()) + quoteLife.Milliseconds()
 	q := quote{
 		Fingerprint: f.fingerprint(v, agent, &policy, expires), ExpiresAt: expires,
-		Ready: unready == state.UnreadyNot, Unready: unready,
+		Ready: unready == workspace.UnreadyNot, Unready: unready,
 		Charge: chargeOf(account, &policy, agent), Hosts: hostsOf(v),
 		Limits:      runLimits{uint64(policy.WallMS / 1000), uint64(policy.HumanMS / 1000)},
 		AlreadyTrue: v.AlreadyTrue, CheckedAt: v.PreflightAt,
@@ -112,7 +115,7 @@ func (f *Flows) answerQuote(
 	}
 	if v.Credential != "" {
 		q.NoKey, q.WrongKey = v.NoKey.String(), v.WrongKey.String()
-		if v.NoKey == state.CalledUnclear || v.WrongKey == state.CalledUnclear {
+		if v.NoKey == workspace.CalledUnclear || v.WrongKey == workspace.CalledUnclear {
 			q.Note = unclearNote
 		}
 	}
@@ -124,7 +127,7 @@ func (f *Flows) answerQuote(
 
 // chargeOf is what would pay for a run now: free, paid, or none, where nothing could or has to. A
 // bought run pays on a day whose free ones are used.
-func chargeOf(account *state.AccountView, policy *state.SetPolicy, agent Agent) string {
+func chargeOf(account *workspace.AccountView, policy *workspace.SetPolicy, agent Agent) string {
 	switch {
 	case agent.Idle():
 	case account.Claimed && account.FreeUsed < policy.FreeRunsPerMonth && account.FreeLeftToday > 0:
@@ -136,7 +139,7 @@ func chargeOf(account *state.AccountView, policy *state.SetPolicy, agent Agent) 
 }
 
 // hostsOf are the hosts that a run of a flow may reach: the product's and the verification's.
-func hostsOf(v *state.FlowView) []string {
+func hostsOf(v *workspace.FlowView) []string {
 	hosts := []string{fetch.HostOf(v.URL)}
 	if other := fetch.HostOf(v.VerificationURL); other != "" && other != hosts[0] {
 		hosts = append(hosts, other)

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 )
 
 // TestAFingerprintIsOfAllThatWasQuoted: each thing that a quote says, once changed, makes another
@@ -22,18 +22,18 @@ func TestAFingerprintIsOfAllThatWasQuoted(t *testing.T) {
 		return c.keyed("/v1/flows/"+flow+"/run", key, `{"fingerprint":"`+old+`"}`)
 	}
 	agents := n.api.agents
-	for name, change := range map[string]func(p *state.SetPolicy){
-		"price":   func(p *state.SetPolicy) { p.RunCents++ },
-		"credits": func(p *state.SetPolicy) { p.CreditsRun++ },
-		"wall":    func(p *state.SetPolicy) { p.WallMS += 1000 },
-		"human":   func(p *state.SetPolicy) { p.HumanMS += 1000 },
-		"agent":   func(*state.SetPolicy) { n.api.agents = agents[1:] },
-		"its version": func(*state.SetPolicy) {
+	for name, change := range map[string]func(p *workspace.SetPolicy){
+		"price":   func(p *workspace.SetPolicy) { p.RunCents++ },
+		"credits": func(p *workspace.SetPolicy) { p.CreditsRun++ },
+		"wall":    func(p *workspace.SetPolicy) { p.WallMS += 1000 },
+		"human":   func(p *workspace.SetPolicy) { p.HumanMS += 1000 },
+		"agent":   func(*workspace.SetPolicy) { n.api.agents = agents[1:] },
+		"its version": func(*workspace.SetPolicy) {
 			n.api.agents = []Agent{
 				{Name: "clever", Kind: "exec", Version: "2"},
 			}
 		},
-		"its kind": func(*state.SetPolicy) {
+		"its kind": func(*workspace.SetPolicy) {
 			n.api.agents = []Agent{
 				{Name: "clever", Kind: "other", Version: "1"},
 			}
@@ -43,10 +43,10 @@ func TestAFingerprintIsOfAllThatWasQuoted(t *testing.T) {
 		n.policy(change)
 		require.NotEqual(t, old, c.quote(flow)["fingerprint"], name)
 		begin("start-one").is(409, "quote_changed")
-		n.policy(func(p *state.SetPolicy) { *p = before })
+		n.policy(func(p *workspace.SetPolicy) { *p = before })
 		n.api.agents = agents
 		require.Equal(t, old, c.quote(flow)["fingerprint"], name)
 	}
-	n.policy(func(p *state.SetPolicy) { p.RunsPerDay++; p.QueueLimit++ })
+	n.policy(func(p *workspace.SetPolicy) { p.RunsPerDay++; p.QueueLimit++ })
 	begin("start-one").is(202, "")
 }

@@ -12,7 +12,7 @@ import (
 	"tollgate/engine"
 	"tollgate/engine/billing"
 	"tollgate/engine/decimal"
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server"
 	"tollgate/server/client"
 )
@@ -101,7 +101,7 @@ func metered(t testing.TB) (*client.API, string) {
 func readings(t testing.TB, runs int) (n *node, check *repeated, reads []*repeated) {
 	t.Helper()
 	n = start(t)
-	n.policy(func(p *state.SetPolicy) {
+	n.policy(func(p *workspace.SetPolicy) {
 		p.RunsPerDay, p.FreeRunsPerDay, p.FreeRunsPerMonth = 1000, 1000, 1000
 	})
 	c := n.signUp("")
@@ -112,15 +112,17 @@ func readings(t testing.TB, runs int) (n *node, check *repeated, reads []*repeat
 		run = c.start(flow, "start-"+rand8()).is(202, "").at("run", "id").(string)
 		c.claimRun()
 		id, _ := parseID(markRun, run)
-		c.does(state.KindFinishRun, &state.FinishRun{
-			Run: id, Token: 1, Status: state.RunCompleted, Outcome: state.OutcomePassed, Proof: "run",
-			Calls: []state.Call{
+		c.does(workspace.KindFinishRun, &workspace.FinishRun{
+			Run: id, Token: 1, Status: workspace.RunCompleted, Outcome: workspace.OutcomePassed,
+			Proof: "run",
+			Calls: []workspace.Call{
 				{Case: "none", Status: 401, Refused: true},
 				{Case: "wrong", Status: 401, Refused: true},
 				{Case: "real", Status: 200, Matched: true},
 				{Case: "none", Status: 401, Refused: true},
 			},
-			Events: []state.RunEvent{{At: 1, Text: "asks for a key"}, {At: 2, Text: "has tried it"}},
+			Events: []workspace.RunEvent{{At: 1, Text: "asks for a key"},
+				{At: 2, Text: "has tried it"}},
 		})
 	}
 	meter, key := metered(t)

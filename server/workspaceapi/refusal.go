@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"tollgate/engine"
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server"
 )
 
@@ -107,7 +107,7 @@ func fieldOf(f *server.Fault) string {
 }
 
 // full says what a workspace holds that may hold no more.
-func full(r *server.Fault, reply *state.FullReply) {
+func full(r *server.Fault, reply *workspace.FullReply) {
 	switch {
 	case reply.Limit > 0:
 		r.More = func(j *server.JSON) {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 )
 
 // extras are the fields that an error of a code carries beside error, message and request_id.
@@ -247,7 +247,7 @@ func (n *node) atHour(hour, minute int) time.Time {
 // is, refuses until then, and is open again from then on.
 func TestLimitsEndAtMidnight(t *testing.T) {
 	n := start(t)
-	n.policy(func(p *state.SetPolicy) {
+	n.policy(func(p *workspace.SetPolicy) {
 		p.RunsPerDay, p.FreeRunsPerDay, p.LocalRunsPerDay, p.FreeRunsPerMonth = 1, 1, 1, 100
 	})
 	c, other := n.signUp(""), n.signUp("")
@@ -257,7 +257,7 @@ func TestLimitsEndAtMidnight(t *testing.T) {
 	flow, theirs := c.flow(plainFlow), other.flow(plainFlow)
 	c.finished(c.start(flow, "start-one").is(202, "").at("run", "id").(string))
 	c.call("POST", "/v1/local-runs", `{}`).is(201, "")
-	c.cancels(state.MaxCancelsPerDay)
+	c.cancels(workspace.MaxCancelsPerDay)
 	tries := map[string]func() answer{
 		"run_limit_reached":       func() answer { return c.start(flow, "start-two") },
 		"free_capacity_exhausted": func() answer { return other.start(theirs, "start-two") },
@@ -288,7 +288,7 @@ func TestLimitsEndAtMidnight(t *testing.T) {
 	for code, try := range tries {
 		a := try()
 		require.Less(t, a.status, 300, "%s: %s", code, a.raw)
-		n.policy(func(p *state.SetPolicy) { p.FreeRunsPerDay = 100 })
+		n.policy(func(p *workspace.SetPolicy) { p.FreeRunsPerDay = 100 })
 	}
 }
 

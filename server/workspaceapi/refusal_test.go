@@ -12,7 +12,7 @@ import (
 
 	"tollgate/bench/servertest"
 	"tollgate/engine"
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server"
 )
 
@@ -174,8 +174,9 @@ func refuseStates(t *testing.T, is provoked) {
 
 	waiting := c.start(id, "key-00003").is(202, "").at("run", "id").(string)
 	runID, _ := parseID(markRun, waiting)
-	n.api.propose(0, state.KindClaimRun, &state.ClaimRun{Worker: "w", LeaseMS: 60_000})
-	n.api.propose(0, state.KindAwaitPerson, &state.AwaitPerson{Run: runID, Token: 1, Question: "code?"})
+	n.api.propose(0, workspace.KindClaimRun, &workspace.ClaimRun{Worker: "w", LeaseMS: 60_000})
+	n.api.propose(0, workspace.KindAwaitPerson,
+		&workspace.AwaitPerson{Run: runID, Token: 1, Question: "code?"})
 	require.Equal(t, "code?", c.call("GET", "/v1/runs/"+waiting, "").at("run", "human", "question"))
 	n.api.agents = n.api.agents[1:]
 	is(c.call("POST", "/v1/runs/"+waiting+"/resume", ""), 409, "resume_unavailable")
@@ -207,7 +208,7 @@ func issuesAndPurchases(t *testing.T, n *node, is provoked) {
 	require.NotNil(t, c.call("POST", "/v1/notifications/"+ids["ntf"]+"/read", "").is(200, "").at("notification", "readAt"))
 
 	purchase := "/v1/purchases/" + ids["pur"]
-	for range state.MaxLinks {
+	for range workspace.MaxLinks {
 		require.Contains(t, c.call("POST", purchase+"/approval-link", "").is(200, "").at("approval_url"), publicURL)
 	}
 	links := c.call("POST", purchase+"/approval-link", "")
@@ -222,7 +223,8 @@ func issuesAndPurchases(t *testing.T, n *node, is provoked) {
 	c.operate("/purchases/"+ids["pur"]+"/approve", `{"owner":"ada@example.com"}`)
 	is(c.call("POST", purchase+"/approval-link", ""), 409, "purchase_closed")
 	id, _ := parseID(markPurchase, ids["pur"])
-	n.api.propose(0, state.KindNotePayment, &state.NotePayment{ID: id, Result: state.PaymentPaid, Card: "card"})
+	n.api.propose(0, workspace.KindNotePayment,
+		&workspace.NotePayment{ID: id, Result: workspace.PaymentPaid, Card: "card"})
 	is(c.call("POST", purchase+"/cancel", ""), 409, "checkout_completed")
 	is(c.call("POST", "/v1/billing/cap", `{"capCents":5000}`), 403, "person_required")
 	is(c.call("POST", "/v1/billing/cap", `{"capCents":20001}`), 400, "invalid_field")
@@ -234,7 +236,7 @@ func issuesAndPurchases(t *testing.T, n *node, is provoked) {
 	require.Equal(t, "paused", a.at("reason"))
 	c.operate("/billing/pause", `{"paused":false}`)
 	c.operate("/billing/cap", `{"capCents":20000}`)
-	for i := range state.MaxCancelsPerDay {
+	for i := range workspace.MaxCancelsPerDay {
 		made := c.call("GET", "/v1/purchases?limit=1", "").at("purchases").([]any)[0].(map[string]any)["id"].(string)
 		c.call("POST", "/v1/purchases/"+made+"/cancel", "").is(200, "")
 		c.operate("/billing/pause", `{"paused":true}`)
@@ -248,7 +250,7 @@ func issuesAndPurchases(t *testing.T, n *node, is provoked) {
 
 func refuseLimits(t *testing.T, is provoked) {
 	n := start(t)
-	n.policy(func(p *state.SetPolicy) {
+	n.policy(func(p *workspace.SetPolicy) {
 		p.SignupsPerHour, p.RunsPerDay, p.QueueLimit, p.FreeRunsPerDay, p.LocalRunsPerDay = 2, 3, 1, 2, 1
 	})
 	c, other := n.signUp(""), n.signUp("")
@@ -258,7 +260,7 @@ func refuseLimits(t *testing.T, is provoked) {
 	other.claim()
 	begin := func(c *caller, key string) answer { return c.start(c.flow(plainFlow), key) }
 	work := func() {
-		n.api.propose(0, state.KindClaimRun, &state.ClaimRun{Worker: "w", LeaseMS: 1 << 40})
+		n.api.propose(0, workspace.KindClaimRun, &workspace.ClaimRun{Worker: "w", LeaseMS: 1 << 40})
 	}
 	begin(c, "key-00001").is(202, "")
 	is(begin(c, "key-00002"), 503, "runner_busy")
@@ -266,14 +268,14 @@ func refuseLimits(t *testing.T, is provoked) {
 	begin(c, "key-00003").is(202, "")
 	work()
 	is(begin(other, "key-00001"), 503, "free_capacity_exhausted")
-	n.policy(func(p *state.SetPolicy) { p.FreeRunsPerDay = 9 })
+	n.policy(func(p *workspace.SetPolicy) { p.FreeRunsPerDay = 9 })
 	begin(c, "key-00004").is(202, "")
 	work()
 	a := is(begin(c, "key-00005"), 429, "run_limit_reached")
 	require.EqualValues(t, 3, a.at("limit"))
 	require.NotEmpty(t, a.at("resetsAt"))
 	require.NotEmpty(t, a.at("contact"))
-	n.policy(func(p *state.SetPolicy) { p.CreditsRun = 7 })
+	n.policy(func(p *workspace.SetPolicy) { p.CreditsRun = 7 })
 	a = is(begin(other, "key-00002"), 402, "insufficient_credits")
 	require.EqualValues(t, 7, a.at("required"))
 	require.EqualValues(t, 0, a.at("balance"))
@@ -301,6 +303,6 @@ func refuseDeployments(t *testing.T, is provoked) {
 	is(c.start(c.flow(plainFlow), "key-00001"), 503, "hosting_not_configured")
 	is(c.keyed("/v1/purchases", "key-00001", `{"runs":1}`), 503, "hosting_not_configured")
 	require.NotContains(t, c.call("GET", "/v1/account", "").is(200, "").at("billing"), "usage")
-	n.policy(func(p *state.SetPolicy) { p.SignupsPerHour = 0 })
+	n.policy(func(p *workspace.SetPolicy) { p.SignupsPerHour = 0 })
 	is(n.send("POST", "/v1/signup", `{"label":"x"}`, "", nil), 503, "signup_unavailable")
 }

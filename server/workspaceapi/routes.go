@@ -1,7 +1,7 @@
 package workspaceapi
 
 import (
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server"
 )
 
@@ -109,12 +109,12 @@ func (a *API) runRoutes() []server.Route {
 			run, of(markRun, a.Runs.resumeRun), agents, reads(server.RequestSchema[resumeRequest]()),
 			gives(202, "Queued again", one)),
 		row("POST", "/v1/runs/{run_id}/cancel", "cancelRun", "Cancel a hosted run", writeOrRun,
-			a.Runs.cancel(state.RunHosted), agents, gives(200, "Cancelled", one)),
+			a.Runs.cancel(workspace.RunHosted), agents, gives(200, "Cancelled", one)),
 		row("POST", "/v1/run-requests", "requestRun", "Save a usability request; no charge", write,
 			a.Runs.requestRun, agents, takes(server.Must("flowId", text), server.May("url", text)),
 			gives(201, "Saved", one)),
 		row("POST", "/v1/run-requests/{id}/cancel", "cancelRunRequest", "Cancel a usability request",
-			write, a.Runs.cancel(state.RunRequest), agents, gives(200, "Cancelled", one)),
+			write, a.Runs.cancel(workspace.RunRequest), agents, gives(200, "Cancelled", one)),
 		row("POST", "/v1/local-runs", "startLocalRun", "Report a run of the older local tool", run,
 			a.Members.startLocal, agents,
 			gives(201, "Counted", one, server.Must("limits", server.RefTo("Limits")))),
@@ -132,7 +132,7 @@ func (a *API) moneyRoutes() []server.Route {
 	return []server.Route{
 		row("POST", "/v1/purchases", "buyRuns", "Buy hosted runs with the saved card",
 			run, a.Purchases.buy, agents, keyed,
-			reads(server.RequestSchema[state.RequestPurchase]()),
+			reads(server.RequestSchema[workspace.RequestPurchase]()),
 			gives(200, "Ended without a charge", one), gives(201, "Paid", one),
 			gives(202, "Being charged", one, charging)),
 		row("GET", "/v1/purchases", "listPurchases", "Purchases", read, a.Purchases.listPurchases, agents,

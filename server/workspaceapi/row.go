@@ -1,21 +1,21 @@
 package workspaceapi
 
 import (
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server"
 )
 
 // Scopes that routes ask for: any of them.
 const (
-	read       = state.ScopeRead
-	write      = state.ScopeWrite
-	run        = state.ScopeRun
-	writeOrRun = state.ScopeWrite | state.ScopeRun
-	anyScope   = state.ScopesAll
+	read       = workspace.ScopeRead
+	write      = workspace.ScopeWrite
+	run        = workspace.ScopeRun
+	writeOrRun = workspace.ScopeWrite | workspace.ScopeRun
+	anyScope   = workspace.ScopesAll
 )
 
 // row makes a route; scopes 0 is open to everybody.
-func row(method, path, operation, about string, scopes state.Scopes,
+func row(method, path, operation, about string, scopes workspace.Scopes,
 	handle func(*server.Exchange) *server.Fault, more ...func(*server.Route),
 ) server.Route {
 	r := server.Route{

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 )
 
 // The document's rules and rows of states that no other test plays over HTTP, one test each.
@@ -83,18 +83,19 @@ var stages = []struct {
 	{"running", func(c *caller, _ [16]byte) { c.claimRun() }},
 	{"waiting_for_human", func(c *caller, run [16]byte) {
 		c.claimRun()
-		c.does(state.KindAwaitPerson, &state.AwaitPerson{Run: run, Token: 1, Question: "code?"})
+		c.does(workspace.KindAwaitPerson,
+			&workspace.AwaitPerson{Run: run, Token: 1, Question: "code?"})
 	}},
 	{"completed", func(c *caller, run [16]byte) {
 		c.claimRun()
-		c.does(state.KindFinishRun, &state.FinishRun{
-			Run: run, Token: 1, Status: state.RunCompleted, Outcome: state.OutcomePassed,
+		c.does(workspace.KindFinishRun, &workspace.FinishRun{
+			Run: run, Token: 1, Status: workspace.RunCompleted, Outcome: workspace.OutcomePassed,
 		})
 	}},
 	{"failed", func(c *caller, run [16]byte) {
 		c.claimRun()
-		c.does(state.KindFinishRun, &state.FinishRun{
-			Run: run, Token: 1, Status: state.RunFailed, Outcome: state.OutcomeInconclusive,
+		c.does(workspace.KindFinishRun, &workspace.FinishRun{
+			Run: run, Token: 1, Status: workspace.RunFailed, Outcome: workspace.OutcomeInconclusive,
 		})
 	}},
 	{"cancelled", func(c *caller, run [16]byte) {
@@ -109,7 +110,7 @@ func TestWhatARunAllows(t *testing.T) {
 	for _, stage := range stages {
 		t.Run(stage.status, func(t *testing.T) {
 			n := start(t)
-			n.policy(func(p *state.SetPolicy) { p.CreditsRun = 3 })
+			n.policy(func(p *workspace.SetPolicy) { p.CreditsRun = 3 })
 			for _, act := range []string{"resume", "cancel", "start"} {
 				c := n.signUp("")
 				c.claim()
@@ -155,7 +156,7 @@ func TestWhatARunAllows(t *testing.T) {
 
 func (c *caller) claimRun() {
 	c.t.Helper()
-	c.does(state.KindClaimRun, &state.ClaimRun{Worker: "w", LeaseMS: 60_000})
+	c.does(workspace.KindClaimRun, &workspace.ClaimRun{Worker: "w", LeaseMS: 60_000})
 }
 
 // TestA402StartsNothing: rule 2 and 3, and the rows of starts without a run left: nothing is made
@@ -261,8 +262,8 @@ func TestACancelledPurchaseStaysCancelled(t *testing.T) {
 			cancelled := c.call("POST", "/v1/purchases/"+id+"/cancel", "").is(200, "")
 			require.Equal(t, "cancelled", cancelled.at("purchase", "status"))
 		}
-		workspace, _ := parseID(markWorkspace, c.workspace)
-		account, _ := n.Machine.Account(n.Machine.WorkspaceRow(workspace), n.api.now())
+		ws, _ := parseID(markWorkspace, c.workspace)
+		account, _ := n.Machine.Account(n.Machine.WorkspaceRow(ws), n.api.now())
 		require.EqualValues(t, 1, account.CancelsToday, "a repetition does not count")
 		n.send("GET", link, "", "", nil).is(404, "not_found")
 		if approve {
@@ -332,7 +333,7 @@ func TestTakingOver(t *testing.T) {
 func TestUsageShowsTheLast20Runs(t *testing.T) {
 	const free = 10
 	n := start(t)
-	n.policy(func(p *state.SetPolicy) { p.RunsPerDay, p.FreeRunsPerMonth = 100, free })
+	n.policy(func(p *workspace.SetPolicy) { p.RunsPerDay, p.FreeRunsPerMonth = 100, free })
 	c := n.signUp("")
 	_, page := c.approved("10")
 	n.payPage(page)
@@ -371,7 +372,7 @@ func TestUsageShowsTheLast20Runs(t *testing.T) {
 func TestAWatchFollowsItsRuns(t *testing.T) {
 	t.Parallel()
 	n := start(t)
-	n.policy(func(p *state.SetPolicy) { p.RunsPerDay, p.FreeRunsPerMonth = 100, 100 })
+	n.policy(func(p *workspace.SetPolicy) { p.RunsPerDay, p.FreeRunsPerMonth = 100, 100 })
 	c := n.signUp("")
 	c.claim()
 	flow := c.flow(plainFlow)
@@ -408,7 +409,7 @@ func TestAWatchFollowsItsRuns(t *testing.T) {
 // opens the issue again, one that passes closes it, and a later failure is another issue.
 func TestAFixIsVerified(t *testing.T) {
 	n := start(t)
-	n.policy(func(p *state.SetPolicy) { p.RunsPerDay, p.FreeRunsPerMonth = 100, 100 })
+	n.policy(func(p *workspace.SetPolicy) { p.RunsPerDay, p.FreeRunsPerMonth = 100, 100 })
 	c := n.signUp("")
 	c.claim()
 	flow := c.flow(plainFlow)
@@ -457,17 +458,18 @@ func (c *caller) comesTo(flow, key, end string) {
 	}
 	run, _ := parseID(markRun, id)
 	c.claimRun()
-	last := state.FinishRun{Run: run, Token: 1, Status: state.RunCompleted, Step: "signup", Code: end}
+	last := workspace.FinishRun{Run: run, Token: 1, Status: workspace.RunCompleted, Step: "signup",
+		Code: end}
 	switch end {
 	case "passed":
-		last.Outcome = state.OutcomePassed
+		last.Outcome = workspace.OutcomePassed
 	case "blocked":
-		last.Outcome = state.OutcomeBlocked
+		last.Outcome = workspace.OutcomeBlocked
 	case "failed":
-		last.Status = state.RunFailed
+		last.Status = workspace.RunFailed
 		fallthrough
 	default:
-		last.Outcome = state.OutcomeInconclusive
+		last.Outcome = workspace.OutcomeInconclusive
 	}
-	c.does(state.KindFinishRun, &last)
+	c.does(workspace.KindFinishRun, &last)
 }

@@ -4,7 +4,7 @@ import (
 	"crypto/sha256"
 
 	"tollgate/engine"
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server"
 	"tollgate/server/ascii"
 )
@@ -31,7 +31,7 @@ func (s *Runs) startRun(x *server.Exchange, id [16]byte) *server.Fault {
 	policy := s.machine.Policy()
 	agent, hasAgent := s.agentNamed(v.Agent)
 	cents, credits := policy.Price(agent)
-	c := &state.StartRun{
+	c := &workspace.StartRun{
 		Workspace: tenant(x).Workspace, Flow: id, ID: mint(), Key: key,
 		Body:        hashOf("start", idText(markFlow, id), text),
 		FlowVersion: v.Version, Cents: cents, Credits: credits,
@@ -70,9 +70,9 @@ func (s *Runs) startBody(x *server.Exchange) (text string, key [16]byte, refused
 	return text, key, nil
 }
 
-func (s *Runs) proposeStart(x *server.Exchange, c *state.StartRun) *server.Fault {
-	result := s.propose(x.Flow(), state.KindStartRun, c)
-	var reply state.RunReply
+func (s *Runs) proposeStart(x *server.Exchange, c *workspace.StartRun) *server.Fault {
+	result := s.propose(x.Flow(), workspace.KindStartRun, c)
+	var reply workspace.RunReply
 	switch {
 	case result.Outcome == engine.OutcomePaymentRequired:
 		return s.purchases.askForPayment(x, c.Flow)
@@ -123,7 +123,7 @@ func (s *Runs) answerRun(x *server.Exchange, id [16]byte, status int) *server.Fa
 
 func (s *Runs) listRuns(x *server.Exchange) *server.Fault {
 	return list(s.base, x, "runs", markRun, s.machine.Runs, writeRun,
-		func(v *state.RunView) [16]byte { return v.ID })
+		func(v *workspace.RunView) [16]byte { return v.ID })
 }
 
 func (s *Runs) getRun(x *server.Exchange, id [16]byte) *server.Fault {
@@ -149,18 +149,18 @@ func (s *Runs) requestRun(x *server.Exchange) *server.Fault {
 	if known && url != "" && url != v.URL {
 		return no("flow_url_mismatch")
 	}
-	c := &state.RequestRun{Workspace: tenant(x).Workspace, Flow: flow, ID: mint()}
-	if fault := s.do(x, state.KindRequestRun, c); fault != nil {
+	c := &workspace.RequestRun{Workspace: tenant(x).Workspace, Flow: flow, ID: mint()}
+	if fault := s.do(x, workspace.KindRequestRun, c); fault != nil {
 		return fault
 	}
 	return s.answerRun(x, c.ID, 201)
 }
 
 // cancel is the handler that cancels a run of a kind.
-func (s *Runs) cancel(kind state.RunKind) func(*server.Exchange) *server.Fault {
+func (s *Runs) cancel(kind workspace.RunKind) func(*server.Exchange) *server.Fault {
 	return alone(markRun, func(x *server.Exchange, id [16]byte) *server.Fault {
-		c := &state.CancelRun{Workspace: tenant(x).Workspace, ID: id, Kind: kind}
-		if fault := s.do(x, state.KindCancelRun, c); fault != nil {
+		c := &workspace.CancelRun{Workspace: tenant(x).Workspace, ID: id, Kind: kind}
+		if fault := s.do(x, workspace.KindCancelRun, c); fault != nil {
 			return fault
 		}
 		return s.answerRun(x, id, 200)
@@ -195,14 +195,14 @@ func (s *Runs) resumeRun(x *server.Exchange, id [16]byte) *server.Fault {
 	if !known {
 		return no("not_found")
 	}
-	c := &state.ResumeRun{Workspace: tenant(x).Workspace, ID: id}
+	c := &workspace.ResumeRun{Workspace: tenant(x).Workspace, ID: id}
 	if answer != "" {
 		c.Answer = s.answers.Seal(0, idText(markRun, id), answer)
 	}
 	if agent, known := s.agentNamed(v.Agent.Name); known {
 		c.Agent = agent.String()
 	}
-	if fault := s.do(x, state.KindResumeRun, c); fault != nil {
+	if fault := s.do(x, workspace.KindResumeRun, c); fault != nil {
 		return fault
 	}
 	return s.answerRun(x, id, 202)

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server"
 	"tollgate/server/leader"
 )
@@ -34,7 +34,7 @@ func (b *body) schedule(x *server.Exchange, scheduled bool) (w wantedSchedule) {
 	if inner == nil {
 		return w
 	}
-	w.hours = uint32(inner.number("everyHours", 1, state.MaxScheduleHours))
+	w.hours = uint32(inner.number("everyHours", 1, workspace.MaxScheduleHours))
 	if refused := inner.close(); refused != nil {
 		b.fail(refused)
 	}
@@ -42,12 +42,12 @@ func (b *body) schedule(x *server.Exchange, scheduled bool) (w wantedSchedule) {
 }
 
 // saveFlow saves a flow, and its schedule with it: both, or nothing.
-func (f *Flows) saveFlow(x *server.Exchange, c *state.SaveFlow, changed bool, w wantedSchedule,
+func (f *Flows) saveFlow(x *server.Exchange, c *workspace.SaveFlow, changed bool, w wantedSchedule,
 ) *server.Fault {
 	if !w.given {
-		return f.do(x, state.KindSaveFlow, c)
+		return f.do(x, workspace.KindSaveFlow, c)
 	}
-	return f.actAsOwner(x, c.Workspace, state.KindScheduleFlow, &state.ScheduleFlow{
+	return f.actAsOwner(x, c.Workspace, workspace.KindScheduleFlow, &workspace.ScheduleFlow{
 		Workspace: c.Workspace, Flow: c.ID, EveryHours: w.hours, Save: changed, Replace: c.Replace,
 		Document: c.Document,
 	})
@@ -56,7 +56,7 @@ func (f *Flows) saveFlow(x *server.Exchange, c *state.SaveFlow, changed bool, w 
 // scheduleBody states the schedule in a flow's body.
 func scheduleBody() *server.Schema {
 	return server.OrNull(server.Object(
-		server.Must("everyHours", server.IntSchema(1, state.MaxScheduleHours))))
+		server.Must("everyHours", server.IntSchema(1, workspace.MaxScheduleHours))))
 }
 
 // How the leader helps schedules: how often it looks, how many products it asks at a time, and how
@@ -75,12 +75,12 @@ const (
 // later begins none a second time.
 func (f *Flows) KeepSchedules(ctx context.Context, leads func() (uint64, bool)) {
 	after, slots := uint32(0), leader.Slots(scheduleSlots)
-	loop := leader.Loop[uint32, *state.WantedPreflight]{
+	loop := leader.Loop[uint32, *workspace.WantedPreflight]{
 		Leads: leads, Every: scheduleEvery,
-		Take: func(*state.WantedPreflight) (func(), bool) { return slots.Take() },
-		Due: func(_ func(uint32) bool, offer func(uint32, *state.WantedPreflight)) {
+		Take: func(*workspace.WantedPreflight) (func(), bool) { return slots.Take() },
+		Due: func(_ func(uint32) bool, offer func(uint32, *workspace.WantedPreflight)) {
 			f.offerAgents()
-			var wanted []state.WantedPreflight
+			var wanted []workspace.WantedPreflight
 			if f.verifier != nil { // else runs begin with what is known
 				wanted, after = f.machine.WantedPreflights(after, scheduleBatch)
 			}
@@ -88,7 +88,8 @@ func (f *Flows) KeepSchedules(ctx context.Context, leads func() (uint64, bool)) 
 				offer(wanted[i].Schedule, &wanted[i])
 			}
 		},
-		Do: func(_ context.Context, _ uint32, w *state.WantedPreflight, _ int) (time.Duration, bool) {
+		Do: func(_ context.Context, _ uint32, w *workspace.WantedPreflight, _ int) (time.Duration,
+			bool) {
 			f.preflight(w.Workspace, &w.Flow)
 			return scheduleAgain, false
 		},
@@ -98,14 +99,14 @@ func (f *Flows) KeepSchedules(ctx context.Context, leads func() (uint64, bool)) 
 
 // offerAgents brings the configured agents into the log where it knows others.
 func (f *Flows) offerAgents() {
-	c := &state.SetAgents{Agents: make([]string, 0, len(f.agents))}
+	c := &workspace.SetAgents{Agents: make([]string, 0, len(f.agents))}
 	for _, agent := range f.agents {
 		c.Agents = append(c.Agents, agent.String())
 	}
 	if slices.Equal(c.Agents, f.machine.Agents()) {
 		return
 	}
-	r := f.propose(0, state.KindSetAgents, c)
+	r := f.propose(0, workspace.KindSetAgents, c)
 	f.log.Info("agents for schedules proposed", "agents", len(c.Agents), "outcome", r.Outcome)
 }
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 )
 
 // owned is a workspace that ada has claimed, and its key.
@@ -51,7 +51,7 @@ func refuseSchedules(t *testing.T, is provoked) {
 	id := ada.call("POST", "/v1/flows", scheduledFlow(1)).is(201, "").at("flow", "id").(string)
 	is(c.call("PATCH", "/v1/flows/"+id, `{"verification":null}`), 400, "invalid_flow_options")
 	is(c.call("PATCH", "/v1/flows/"+id, `{"schedule":null}`), 403, "person_required")
-	for range state.MaxSchedules - 1 {
+	for range workspace.MaxSchedules - 1 {
 		ada.call("POST", "/v1/flows", scheduledFlow(1)).is(201, "")
 	}
 	is(ada.call("POST", "/v1/flows", scheduledFlow(1)), 409, "schedule_limit")
@@ -99,17 +99,18 @@ func TestAScheduleIsItsOwners(t *testing.T) {
 	ended := ada.call("PATCH", path, `{"schedule":null,"verification":null}`).is(200, "").at("flow")
 	require.NotContains(t, ended, "schedule")
 	c.call("PATCH", path, `{"schedule":null}`).is(200, "") // takes nothing away
-	acts, _ := n.Machine.Acts(1, state.Page{Limit: 10})
+	acts, _ := n.Machine.Acts(1, workspace.Page{Limit: 10})
 	require.Equal(t, "schedule_flow", acts[0].Action)
 	require.Equal(t, "ada@acme.example", acts[0].Email)
-	require.Equal(t, []state.ActChange{{Name: "scheduleEveryHours", Before: "2", After: ""}}, acts[0].Changes)
+	require.Equal(t, []workspace.ActChange{{Name: "scheduleEveryHours", Before: "2", After: ""}},
+		acts[0].Changes)
 }
 
 // TestAScheduledRunIsCharged: like any other, and where nothing is left to pay with it is skipped:
 // one notification, and no purchase, whether purchases are paused or not.
 func TestAScheduledRunIsCharged(t *testing.T) {
 	n := start(t)
-	n.policy(func(p *state.SetPolicy) { p.FreeRunsPerMonth, p.RunsPerDay = 1, 100 })
+	n.policy(func(p *workspace.SetPolicy) { p.FreeRunsPerMonth, p.RunsPerDay = 1, 100 })
 	ada, c := owned(n)
 	flow := ada.call("POST", "/v1/flows", scheduledFlow(1)).is(201, "").at("flow", "id").(string)
 	c.call("POST", "/v1/billing/pause", `{"paused":true}`).is(200, "")
@@ -126,9 +127,9 @@ func TestAScheduledRunIsCharged(t *testing.T) {
 	require.Equal(t, flow, first["flowId"])
 	require.Equal(t, "clever", first["agent"].(map[string]any)["name"])
 	id, _ := parseID(markRun, first["id"].(string))
-	c.does(state.KindClaimRun, &state.ClaimRun{Worker: "w", LeaseMS: 60_000})
-	c.does(state.KindFinishRun, &state.FinishRun{
-		Run: id, Token: 1, Status: state.RunCompleted, Outcome: state.OutcomePassed,
+	c.does(workspace.KindClaimRun, &workspace.ClaimRun{Worker: "w", LeaseMS: 60_000})
+	c.does(workspace.KindFinishRun, &workspace.FinishRun{
+		Run: id, Token: 1, Status: workspace.RunCompleted, Outcome: workspace.OutcomePassed,
 	})
 	hour()
 	hour()

@@ -4,7 +4,7 @@ package workspaceapi
 
 import (
 	"tollgate/engine/wire"
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server"
 	"tollgate/server/form"
 )
@@ -17,7 +17,7 @@ func (v *pause) Fields(w *wire.Codec) {
 	w.Bool(4, &v.Reached)
 }
 
-func readPurchaseRequest(f *form.Reader, v *state.RequestPurchase) {
+func readPurchaseRequest(f *form.Reader, v *workspace.RequestPurchase) {
 	for f.Next() {
 		switch string(f.Name) {
 		case "runs":
@@ -29,14 +29,14 @@ func readPurchaseRequest(f *form.Reader, v *state.RequestPurchase) {
 	f.Need(0, "runs")
 }
 
-func writeTestAccess(data *server.JSON, v *state.AccessView) {
+func writeTestAccess(data *server.JSON, v *workspace.AccessView) {
 	data.Open('{')
 	data.Text("host", v.Host)
 	data.Time("updatedAt", v.SetAt)
 	data.Close('}')
 }
 
-func writeActChange(data *server.JSON, v *state.ActChange) {
+func writeActChange(data *server.JSON, v *workspace.ActChange) {
 	data.Open('{')
 	data.Text("name", v.Name)
 	data.Text("before", v.Before)
@@ -44,7 +44,7 @@ func writeActChange(data *server.JSON, v *state.ActChange) {
 	data.Close('}')
 }
 
-func writeAct(data *server.JSON, v *state.ActView) {
+func writeAct(data *server.JSON, v *workspace.ActView) {
 	data.Open('{')
 	data.Text("id", idText(markAct, v.ID))
 	data.Time("at", v.At)
@@ -60,7 +60,7 @@ func writeAct(data *server.JSON, v *state.ActView) {
 	data.Close('}')
 }
 
-func writeAgent(data *server.JSON, v *state.Agent) {
+func writeAgent(data *server.JSON, v *workspace.Agent) {
 	data.Open('{')
 	data.Text("kind", v.Kind)
 	data.Text("name", v.Name)
@@ -68,7 +68,7 @@ func writeAgent(data *server.JSON, v *state.Agent) {
 	data.Close('}')
 }
 
-func writeAlertSettings(data *server.JSON, v *state.AlertsView) {
+func writeAlertSettings(data *server.JSON, v *workspace.AlertsView) {
 	data.Open('{')
 	data.Bool("on", v.On)
 	data.TextIf("email", v.Email)
@@ -82,7 +82,7 @@ func writeAlertSettings(data *server.JSON, v *state.AlertsView) {
 	data.Close('}')
 }
 
-func writeCall(data *server.JSON, v *state.Call) {
+func writeCall(data *server.JSON, v *workspace.Call) {
 	data.Open('{')
 	data.Text("case", v.Case)
 	if v.Status != 0 {
@@ -96,7 +96,7 @@ func writeCall(data *server.JSON, v *state.Call) {
 	data.Close('}')
 }
 
-func writeVerdictChange(data *server.JSON, v *state.Change) {
+func writeVerdictChange(data *server.JSON, v *workspace.Change) {
 	data.Open('{')
 	data.Text("field", v.Field)
 	data.Name("before")
@@ -106,7 +106,7 @@ func writeVerdictChange(data *server.JSON, v *state.Change) {
 	data.Close('}')
 }
 
-func writeDelivery(data *server.JSON, v *state.DeliveryView) {
+func writeDelivery(data *server.JSON, v *workspace.DeliveryView) {
 	data.Open('{')
 	data.Text("id", idText(markAlert, v.ID))
 	data.Text("kind", v.Kind.String())
@@ -128,7 +128,7 @@ func writeDelivery(data *server.JSON, v *state.DeliveryView) {
 	data.Close('}')
 }
 
-func writeFinding(data *server.JSON, v *state.Finding) {
+func writeFinding(data *server.JSON, v *workspace.Finding) {
 	data.Open('{')
 	data.Text("verdict", v.Verdict)
 	data.Text("rule", v.Rule)
@@ -136,7 +136,7 @@ func writeFinding(data *server.JSON, v *state.Finding) {
 	data.Close('}')
 }
 
-func writeFlow(data *server.JSON, v *state.FlowView) {
+func writeFlow(data *server.JSON, v *workspace.FlowView) {
 	data.Open('{')
 	data.Text("id", idText(markFlow, v.ID))
 	data.Text("name", v.Name)
@@ -169,7 +169,7 @@ func writeFlow(data *server.JSON, v *state.FlowView) {
 	data.Close('}')
 }
 
-func writeComparison(data *server.JSON, v *state.InspectionView) {
+func writeComparison(data *server.JSON, v *workspace.InspectionView) {
 	data.Open('{')
 	data.Text("previousRunId", idText(markRun, v.Previous))
 	data.Array("changes")
@@ -180,7 +180,7 @@ func writeComparison(data *server.JSON, v *state.InspectionView) {
 	data.Close('}')
 }
 
-func writeIssue(data *server.JSON, v *state.IssueView) {
+func writeIssue(data *server.JSON, v *workspace.IssueView) {
 	data.Open('{')
 	data.Text("id", idText(markIssue, v.ID))
 	data.Text("flowId", idText(markFlow, v.Flow))
@@ -199,7 +199,7 @@ func writeIssue(data *server.JSON, v *state.IssueView) {
 	data.Close('}')
 }
 
-func writeLink(data *server.JSON, v *state.LinkView) {
+func writeLink(data *server.JSON, v *workspace.LinkView) {
 	data.Open('{')
 	data.Text("id", idText(markLink, v.ID))
 	data.Text("status", v.Status.String())
@@ -211,7 +211,7 @@ func writeLink(data *server.JSON, v *state.LinkView) {
 	data.Close('}')
 }
 
-func writeNotification(data *server.JSON, v *state.NotificationView) {
+func writeNotification(data *server.JSON, v *workspace.NotificationView) {
 	data.Open('{')
 	data.Text("id", idText(markNotification, v.ID))
 	data.Text("type", v.Kind.String())
@@ -225,7 +225,7 @@ func writeNotification(data *server.JSON, v *state.NotificationView) {
 	data.Close('}')
 }
 
-func writeOwnedWorkspace(data *server.JSON, v *state.OwnedView) {
+func writeOwnedWorkspace(data *server.JSON, v *workspace.OwnedView) {
 	data.Open('{')
 	data.Text("id", idText(markWorkspace, v.ID))
 	data.Text("label", v.Label)
@@ -234,7 +234,7 @@ func writeOwnedWorkspace(data *server.JSON, v *state.OwnedView) {
 	data.Close('}')
 }
 
-func writeLinkedAgent(data *server.JSON, v *state.PersonView) {
+func writeLinkedAgent(data *server.JSON, v *workspace.PersonView) {
 	data.Open('{')
 	data.Text("id", idText(markPerson, v.ID))
 	textOrNull(data, "name", v.Name)
@@ -243,7 +243,7 @@ func writeLinkedAgent(data *server.JSON, v *state.PersonView) {
 	data.Close('}')
 }
 
-func writePurchase(data *server.JSON, v *state.PurchaseView) {
+func writePurchase(data *server.JSON, v *workspace.PurchaseView) {
 	data.Open('{')
 	data.Text("id", idText(markPurchase, v.ID))
 	data.Text("status", v.Status.String())
@@ -259,7 +259,7 @@ func writePurchase(data *server.JSON, v *state.PurchaseView) {
 	data.Close('}')
 }
 
-func writeReturn(data *server.JSON, v *state.Return) {
+func writeReturn(data *server.JSON, v *workspace.Return) {
 	data.Open('{')
 	data.TextIf("payment", v.Payment)
 	data.TextIf("refund", v.Refund)
@@ -268,7 +268,7 @@ func writeReturn(data *server.JSON, v *state.Return) {
 	data.Close('}')
 }
 
-func writeCharge(data *server.JSON, v *state.RunCharge) {
+func writeCharge(data *server.JSON, v *workspace.RunCharge) {
 	data.Open('{')
 	data.Text("kind", v.Charge.String())
 	textOrNull(data, "state", v.ChargeState.String())
@@ -277,14 +277,14 @@ func writeCharge(data *server.JSON, v *state.RunCharge) {
 	data.Close('}')
 }
 
-func writeRunEvent(data *server.JSON, v *state.RunEvent) {
+func writeRunEvent(data *server.JSON, v *workspace.RunEvent) {
 	data.Open('{')
 	data.Time("at", v.At)
 	data.Text("text", v.Text)
 	data.Close('}')
 }
 
-func writeRun(data *server.JSON, v *state.RunView) {
+func writeRun(data *server.JSON, v *workspace.RunView) {
 	data.Open('{')
 	data.Text("id", idText(markRun, v.ID))
 	data.Text("kind", v.Kind.String())
@@ -294,7 +294,7 @@ func writeRun(data *server.JSON, v *state.RunView) {
 	textOrNull(data, "reasonCode", v.Code)
 	textOrNull(data, "reason", v.Reason)
 	textOrNull(data, "step", v.Step)
-	if v.Agent != (state.Agent{}) {
+	if v.Agent != (workspace.Agent{}) {
 		data.Name("agent")
 		writeAgent(data, &v.Agent)
 	} else {
@@ -330,7 +330,7 @@ func writeRun(data *server.JSON, v *state.RunView) {
 	data.Close('}')
 }
 
-func writeStrangers(data *server.JSON, v *state.StrangersView) {
+func writeStrangers(data *server.JSON, v *workspace.StrangersView) {
 	data.Open('{')
 	data.Uint("bytes", uint64(v.Bytes))
 	data.Uint("limitBytes", uint64(v.MaxBytes))
@@ -339,7 +339,7 @@ func writeStrangers(data *server.JSON, v *state.StrangersView) {
 	data.Close('}')
 }
 
-func writeTenantOfList(data *server.JSON, v *state.TenantView) {
+func writeTenantOfList(data *server.JSON, v *workspace.TenantView) {
 	data.Open('{')
 	data.Text("id", idText(markWorkspace, v.ID))
 	data.Text("label", v.Label)
@@ -356,7 +356,7 @@ func writeTenantOfList(data *server.JSON, v *state.TenantView) {
 	data.Close('}')
 }
 
-func writeTransaction(data *server.JSON, v *state.TransactionView) {
+func writeTransaction(data *server.JSON, v *workspace.TransactionView) {
 	data.Open('{')
 	data.Text("id", idText(markTransaction, v.ID))
 	data.Text("kind", v.Kind.String())

@@ -1,7 +1,7 @@
 package workspaceapi
 
 import (
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server"
 )
 
@@ -16,17 +16,17 @@ func description() server.Description {
 		Schemas: map[string]*server.Schema{
 			"Limits":          server.AnswerSchema[localLimits](),
 			"PaymentRequired": paymentSchema(),
-			"Flow": server.AnswerSchema[state.FlowView](server.Must("access", accessSchema()),
+			"Flow": server.AnswerSchema[workspace.FlowView](server.Must("access", accessSchema()),
 				server.May("verification", verificationSchema()),
 				server.May("credential", credentialSchema())),
 			"Quote":        quoteSchema(),
-			"Run":          server.AnswerSchema[state.RunView](),
-			"Purchase":     server.AnswerSchema[state.PurchaseView](),
-			"Issue":        server.AnswerSchema[state.IssueView](),
-			"Notification": server.AnswerSchema[state.NotificationView](),
+			"Run":          server.AnswerSchema[workspace.RunView](),
+			"Purchase":     server.AnswerSchema[workspace.PurchaseView](),
+			"Issue":        server.AnswerSchema[workspace.IssueView](),
+			"Notification": server.AnswerSchema[workspace.NotificationView](),
 			"Billing":      server.AnswerSchema[billingAnswer](server.May("usage", server.FreeObject())),
-			"Agent":        server.AnswerSchema[state.Agent](),
-			"Charge":       server.AnswerSchema[state.RunCharge](),
+			"Agent":        server.AnswerSchema[workspace.Agent](),
+			"Charge":       server.AnswerSchema[workspace.RunCharge](),
 		},
 		Fault: &server.Schema{Type: "object", Free: true, Properties: []server.Property{
 			server.Must("error", text), server.Must("message", text), server.Must("request_id", text),
@@ -75,10 +75,10 @@ type quote struct {
 	Fingerprint string `json:"fingerprint" rule:"min=1"`
 	Ready       bool   `json:"executionAvailable"`
 	// Unready is the reason for which it could not.
-	Unready    state.Unready `json:"reason,omitzero"`
-	Agent      *state.Agent  `json:"agent" rule:"null" ref:"Agent"`
-	PriceCents uint32        `json:"priceCents"`
-	Credits    uint32        `json:"credits"`
+	Unready    workspace.Unready `json:"reason,omitzero"`
+	Agent      *workspace.Agent  `json:"agent" rule:"null" ref:"Agent"`
+	PriceCents uint32            `json:"priceCents"`
+	Credits    uint32            `json:"credits"`
 	// Charge is what would pay for it: none where nothing could, or has to.
 	Charge string `json:"charge" rule:"oneof=free|paid|none"`
 	// Hosts are those that it may reach.
@@ -153,11 +153,11 @@ type monthUsage struct {
 //
 //schema:answer workspace RecentRun
 type recentRun struct {
-	ID        [16]byte         `json:"id" id:"markRun"`
-	Status    state.RunStatus  `json:"status"`
-	Outcome   state.RunOutcome `json:"outcome" rule:"null" as:"text"`
-	Charge    state.RunCharge  `json:"charge" ref:"Charge"`
-	CreatedAt int64            `json:"createdAt" as:"time"`
+	ID        [16]byte             `json:"id" id:"markRun"`
+	Status    workspace.RunStatus  `json:"status"`
+	Outcome   workspace.RunOutcome `json:"outcome" rule:"null" as:"text"`
+	Charge    workspace.RunCharge  `json:"charge" ref:"Charge"`
+	CreatedAt int64                `json:"createdAt" as:"time"`
 }
 
 // localLimits are those of the runs that the older local tool reports.

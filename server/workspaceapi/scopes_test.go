@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 )
 
 // granted says which scopes each route takes, any of them, as the document and the decisions page
@@ -113,8 +113,8 @@ func grants() (all []grant) {
 func TestScopes(t *testing.T) {
 	t.Parallel()
 	n := start(t)
-	keys := map[state.Scopes]*caller{}
-	for scopes := state.ScopeRead; scopes <= state.ScopesAll; scopes++ {
+	keys := map[workspace.Scopes]*caller{}
+	for scopes := workspace.ScopeRead; scopes <= workspace.ScopesAll; scopes++ {
 		keys[scopes] = n.signUp(`["` + strings.Join(scopes.Names(), `","`) + `"]`)
 	}
 	all := grants()
@@ -129,7 +129,7 @@ func TestScopes(t *testing.T) {
 		}
 		if g.session {
 			bare.is(401, "sign_in_required")
-			keys[state.ScopesAll].call(g.method, path, "").is(403, "person_required")
+			keys[workspace.ScopesAll].call(g.method, path, "").is(403, "person_required")
 			continue
 		}
 		bare.is(401, "invalid_key")

@@ -21,7 +21,7 @@ import (
 
 	"tollgate/engine"
 	"tollgate/engine/wire"
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server/provider/runner"
 )
 
@@ -166,13 +166,14 @@ type beaten struct {
 }
 
 func (b *beaten) Propose(until time.Time, records []engine.Record, results []engine.Result) {
-	if records[0].Kind == state.KindExtendLease && b.missed.Add(-1) >= 0 {
+	if records[0].Kind == workspace.KindExtendLease && b.missed.Add(-1) >= 0 {
 		results[0] = engine.Result{Outcome: engine.OutcomeUnavailable}
 		return
 	}
 	b.group.Propose(until, records, results)
-	var beat state.ExtendLease
-	if records[0].Kind == state.KindExtendLease && wire.Decode(records[0].Payload, &beat) == nil {
+	var beat workspace.ExtendLease
+	if records[0].Kind == workspace.KindExtendLease && wire.Decode(records[0].Payload,
+		&beat) == nil {
 		b.beats <- len(beat.Events)
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server"
 	"tollgate/server/form"
 )
@@ -79,17 +79,17 @@ func (b *base) search(x *server.Exchange) *server.Fault {
 // Search finds the records of a workspace that a text names: flows by a part of their name, task or
 // URL, and each kind by its whole id. complete is false where there are more flows than it reads. A
 // text that nothing can be named finds nothing.
-func (b *base) Search(workspace uint32, sought string, limit int) (found []Found, complete bool) {
+func (b *base) Search(ws uint32, sought string, limit int) (found []Found, complete bool) {
 	sought = strings.TrimSpace(sought)
 	if sought == "" || len(sought) > maxSought || !utf8.ValidString(sought) {
 		return nil, true
 	}
-	if f, ok := b.named(workspace, sought); ok {
+	if f, ok := b.named(ws, sought); ok {
 		return []Found{f}, true
 	}
-	text, p := strings.ToLower(sought), state.Page{Limit: 100}
+	text, p := strings.ToLower(sought), workspace.Page{Limit: 100}
 	for seen := 0; seen < flowsSought; {
-		flows, more := b.machine.Flows(workspace, p) // each page takes the lock by itself
+		flows, more := b.machine.Flows(ws, p) // each page takes the lock by itself
 		for i := range flows {
 			f := &flows[i]
 			if !strings.Contains(strings.ToLower(f.Name), text) &&
@@ -111,33 +111,33 @@ func (b *base) Search(workspace uint32, sought string, limit int) (found []Found
 }
 
 // named finds the record of a whole id.
-func (b *base) named(workspace uint32, text string) (f Found, ok bool) {
+func (b *base) named(ws uint32, text string) (f Found, ok bool) {
 	if id, is := parseID(markFlow, text); is {
-		v, known := b.machine.Flow(workspace, id)
+		v, known := b.machine.Flow(ws, id)
 		return foundFlow(&v), known
 	}
 	if id, is := parseID(markRun, text); is {
-		v, known := b.machine.Run(workspace, id)
+		v, known := b.machine.Run(ws, id)
 		f = Found{Kind: "run", ID: text, Title: "Run", Detail: v.Status.String()}
 		if outcome := v.Outcome.String(); outcome != "" {
 			f.Detail += ", " + outcome
 		}
-		if flow, saved := b.machine.Flow(workspace, v.Flow); saved {
+		if flow, saved := b.machine.Flow(ws, v.Flow); saved {
 			f.Title = "Run of " + flow.Name
 		}
 		return f, known
 	}
 	if id, is := parseID(markPurchase, text); is {
-		v, known := b.machine.Purchase(workspace, id)
+		v, known := b.machine.Purchase(ws, id)
 		return Found{Kind: "purchase", ID: text, Title: "Purchase", Detail: v.Status.String()}, known
 	}
 	if id, is := parseID(markIssue, text); is {
-		v, known := b.machine.Issue(workspace, id)
+		v, known := b.machine.Issue(ws, id)
 		return Found{Kind: "issue", ID: text, Title: "Issue", Detail: v.Reason}, known
 	}
 	return f, false
 }
 
-func foundFlow(f *state.FlowView) Found {
+func foundFlow(f *workspace.FlowView) Found {
 	return Found{Kind: "flow", ID: idText(markFlow, f.ID), Title: f.Name, Detail: f.URL}
 }

@@ -5,7 +5,7 @@ import (
 
 	"tollgate/engine"
 	"tollgate/engine/wire"
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server"
 	"tollgate/server/form"
 )
@@ -51,18 +51,18 @@ func listedFree(name string) func(*server.Route) {
 // choosing makes a workspace the one that the request's session works in.
 func choosing(x *server.Exchange, id [16]byte) engine.Record {
 	return engine.Record{
-		Kind:    state.KindChooseWorkspace,
-		Payload: wire.Encode(nil, &state.ChooseWorkspace{Session: asker(x).Session, ID: id}),
+		Kind:    workspace.KindChooseWorkspace,
+		Payload: wire.Encode(nil, &workspace.ChooseWorkspace{Session: asker(x).Session, ID: id}),
 	}
 }
 
 func (m *Members) getSession(x *server.Exchange) *server.Fault {
-	return one(m.base, x, "session", 200, func() (state.SessionView, bool) {
+	return one(m.base, x, "session", 200, func() (workspace.SessionView, bool) {
 		return m.session(asker(x).Session)
 	}, writeSession)
 }
 
-func writeSession(j *server.JSON, v *state.SessionView) {
+func writeSession(j *server.JSON, v *workspace.SessionView) {
 	j.Open('{')
 	j.Text("id", idText(markPerson, v.PersonID))
 	kind := "person"
@@ -89,8 +89,8 @@ func (m *Members) chooseWorkspace(x *server.Exchange) *server.Fault {
 		return refused
 	}
 	hash := asker(x).Session
-	if fault := m.do(x, state.KindChooseWorkspace,
-		&state.ChooseWorkspace{Session: hash, ID: id}); fault != nil {
+	if fault := m.do(x, workspace.KindChooseWorkspace,
+		&workspace.ChooseWorkspace{Session: hash, ID: id}); fault != nil {
 		return fault
 	}
 	if v, ok := m.session(hash); ok { // where it works from now on, in this request too
@@ -101,12 +101,12 @@ func (m *Members) chooseWorkspace(x *server.Exchange) *server.Fault {
 
 func (m *Members) openWorkspace(x *server.Exchange) *server.Fault {
 	b := open(x, false)
-	c := &state.OpenWorkspace{
+	c := &workspace.OpenWorkspace{
 		Person: tenant(x).Person, ID: asker(x).newID(), Label: b.text("label", 1, maxLabel),
 	}
 	fault := b.close()
 	if fault == nil {
-		fault = m.do(x, state.KindOpenWorkspace, c, choosing(x, c.ID))
+		fault = m.do(x, workspace.KindOpenWorkspace, c, choosing(x, c.ID))
 	}
 	if fault != nil {
 		return fault
@@ -123,37 +123,39 @@ func answerOwned(x *server.Exchange, status int, id [16]byte) *server.Fault {
 
 func (m *Members) listOwned(x *server.Exchange) *server.Fault {
 	return list(m.base, x, "workspaces", markWorkspace,
-		func(_ uint32, p state.Page) ([]state.OwnedView, bool) {
+		func(_ uint32, p workspace.Page) ([]workspace.OwnedView, bool) {
 			return m.machine.Owned(tenant(x).Person, p)
 		},
-		writeOwnedWorkspace, func(v *state.OwnedView) [16]byte { return v.ID })
+		writeOwnedWorkspace, func(v *workspace.OwnedView) [16]byte { return v.ID })
 }
 
 func (m *Members) listLinks(x *server.Exchange) *server.Fault {
-	return list(m.base, x, "links", markLink, func(_ uint32, p state.Page) ([]state.LinkView, bool) {
-		return m.machine.Links(tenant(x).Person, p)
-	}, writeLink, func(v *state.LinkView) [16]byte { return v.ID })
+	return list(m.base, x, "links", markLink,
+		func(_ uint32, p workspace.Page) ([]workspace.LinkView, bool) {
+			return m.machine.Links(tenant(x).Person, p)
+		}, writeLink, func(v *workspace.LinkView) [16]byte { return v.ID })
 }
 
 func (m *Members) answerLink(x *server.Exchange, id [16]byte) *server.Fault {
 	b := open(x, false)
-	answer, known := map[string]state.LinkStatus{
-		"approve": state.LinkApproved, "decline": state.LinkDeclined, "remove": state.LinkRemoved,
+	answer, known := map[string]workspace.LinkStatus{
+		"approve": workspace.LinkApproved, "decline": workspace.LinkDeclined,
+		"remove": workspace.LinkRemoved,
 	}[b.text("answer", 1, 20)]
 	if !known {
 		b.mistake("answer", form.NotAllowed("approve", "decline", "remove"))
 	}
-	c := &state.AnswerLink{
+	c := &workspace.AnswerLink{
 		Person: tenant(x).Person, ID: id, Answer: answer, Workspace: m.chosen(x, b),
 	}
 	fault := b.close()
 	if fault == nil {
-		fault = m.do(x, state.KindAnswerLink, c)
+		fault = m.do(x, workspace.KindAnswerLink, c)
 	}
 	if fault != nil {
 		return fault
 	}
-	return one(m.base, x, "link", 200, func() (state.LinkView, bool) {
+	return one(m.base, x, "link", 200, func() (workspace.LinkView, bool) {
 		return m.machine.Link(tenant(x).Person, id)
 	}, writeLink)
 }
@@ -167,7 +169,7 @@ func (m *Members) claimWorkspace(x *server.Exchange) *server.Fault {
 	if !m.fresh() {
 		return no("workspace_busy")
 	}
-	c := &state.ClaimWorkspace{
+	c := &workspace.ClaimWorkspace{
 		Code: sha256.Sum256([]byte(code)), Owner: m.ownerName(x), Person: tenant(x).Person,
 	}
 	number := m.machine.ClaimRow(c.Code)
@@ -179,7 +181,7 @@ func (m *Members) claimWorkspace(x *server.Exchange) *server.Fault {
 		return no("not_found").Saying("No workspace has this claim code. A code works once; look for a " +
 			"missing or a wrong character. Nothing was changed.")
 	}
-	fault := m.actAsOwner(x, number, state.KindClaimWorkspace, c, choosing(x, account.ID))
+	fault := m.actAsOwner(x, number, workspace.KindClaimWorkspace, c, choosing(x, account.ID))
 	// Sent twice at once, the code was used by the other one when this one came into the log. What
 	// the form did with another code is another workspace's.
 	if fault != nil && (!m.fresh() || m.actedOn(asker(x)) != number ||
@@ -194,10 +196,10 @@ func (m *Members) rotateKeys(x *server.Exchange) *server.Fault {
 		return fault
 	}
 	key := server.MintKey(server.KeyPrefixWorkspace)
-	c := &state.RotateKeys{
+	c := &workspace.RotateKeys{
 		Workspace: tenant(x).Workspace, KeyID: mint(), KeyHash: sha256.Sum256([]byte(key)),
 	}
-	if fault := m.actOnce(x, c.Workspace, state.KindRotateKeys, c, ""); fault != nil {
+	if fault := m.actOnce(x, c.Workspace, workspace.KindRotateKeys, c, ""); fault != nil {
 		return fault
 	}
 	if _, works := m.machine.Authenticate(c.KeyHash); !works && asker(x).repeatable() {

@@ -10,7 +10,7 @@ import (
 
 	"tollgate/engine"
 	"tollgate/engine/wire"
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server"
 )
 
@@ -21,25 +21,25 @@ type signedInCaller struct {
 }
 
 // signIn signs somebody in.
-func (n *node) signIn(subject string, change ...func(*state.SignIn)) *signedInCaller {
+func (n *node) signIn(subject string, change ...func(*workspace.SignIn)) *signedInCaller {
 	n.t.Helper()
 	token := server.MintKey(server.KeyPrefixSession)
-	c := &state.SignIn{
+	c := &workspace.SignIn{
 		ID: mint(), Issuer: "https://id.example", Subject: subject, Name: subject,
 		Email: subject + "@acme.example", Session: sha256.Sum256([]byte(token)),
-		Surface: state.SurfaceWorkspaces, Workspace: mint(), Source: mint(),
+		Surface: workspace.SurfaceWorkspaces, Workspace: mint(), Source: mint(),
 	}
 	for _, set := range change {
 		set(c)
 	}
-	r := n.api.propose(0, state.KindSignIn, c)
+	r := n.api.propose(0, workspace.KindSignIn, c)
 	require.Equal(n.t, engine.OutcomeDone, r.Outcome)
 	return &signedInCaller{n, token}
 }
 
 // asAgent makes a sign-in an agent's, with the owner that its issuer names.
-func asAgent(owner string) func(*state.SignIn) {
-	return func(c *state.SignIn) { c.Agent, c.Email, c.OwnerEmail = true, "", owner }
+func asAgent(owner string) func(*workspace.SignIn) {
+	return func(c *workspace.SignIn) { c.Agent, c.Email, c.OwnerEmail = true, "", owner }
 }
 
 func (s *signedInCaller) call(method, path, body string) answer {
@@ -91,7 +91,7 @@ func TestASessionIsABearer(t *testing.T) {
 	key := ada.call("POST", "/v1/keys/rotate", "").is(200, "").at("key").(string)
 	c.call("GET", "/v1/account", "").is(401, "invalid_key")
 	n.send("GET", "/v1/account", "", key, nil).is(200, "")
-	acts, _ := n.Machine.Acts(1, state.Page{Limit: 10})
+	acts, _ := n.Machine.Acts(1, workspace.Page{Limit: 10})
 	require.Len(t, acts, 5, "each is kept with her name")
 	for _, act := range acts {
 		require.Equal(t, "ada@acme.example", act.Email)
@@ -154,13 +154,14 @@ func TestSessionsEnd(t *testing.T) {
 	ada.call("GET", "/v1/account", "").is(401, "sign_in_required")
 
 	ada = n.signIn("ada")
-	r := n.api.propose(0, state.KindEndSession,
-		&state.EndSession{Session: sha256.Sum256([]byte(ada.token))})
+	r := n.api.propose(0, workspace.KindEndSession,
+		&workspace.EndSession{Session: sha256.Sum256([]byte(ada.token))})
 	require.Equal(t, engine.OutcomeDone, r.Outcome)
 	ada.call("GET", "/v1/account", "").is(401, "sign_in_required")
 	ada.call("POST", "/v1/flows", plainFlow).is(401, "sign_in_required")
 
-	operator := n.signIn("ada", func(c *state.SignIn) { c.Surface = state.SurfaceOperations })
+	operator := n.signIn("ada",
+		func(c *workspace.SignIn) { c.Surface = workspace.SurfaceOperations })
 	operator.call("GET", "/v1/account", "").is(401, "sign_in_required")
 	swapped := ada.token[:len(ada.token)-1] + "!"
 	for _, token := range []string{swapped, server.KeyPrefixSession, "tg_ses_x"} {
@@ -231,7 +232,7 @@ func TestAgentsWorkForTheirOwner(t *testing.T) {
 	answers(ada, "remove").is(200, "")
 	require.Equal(t, own, where())
 
-	for i := range state.MaxWaitingLinks + 1 {
+	for i := range workspace.MaxWaitingLinks + 1 {
 		n.signIn("agent "+strings.Repeat("x", i), asAgent("ada@acme.example"))
 	}
 	waiting := 0
@@ -240,8 +241,9 @@ func TestAgentsWorkForTheirOwner(t *testing.T) {
 			waiting++
 		}
 	}
-	require.Equal(t, state.MaxWaitingLinks, waiting, "the 21st is not asked for")
-	late := n.signIn("agent "+strings.Repeat("x", state.MaxWaitingLinks), asAgent("ada@acme.example"))
+	require.Equal(t, workspace.MaxWaitingLinks, waiting, "the 21st is not asked for")
+	late := n.signIn("agent "+strings.Repeat("x", workspace.MaxWaitingLinks),
+		asAgent("ada@acme.example"))
 	late.call("GET", "/v1/account", "").is(200, "") // it works in its own
 }
 
@@ -267,18 +269,20 @@ func TestAnAgentNeverChargesACard(t *testing.T) {
 }
 
 // saveCard buys a run for a workspace, by which its card is saved.
-func (n *node) saveCard(workspace string) {
+func (n *node) saveCard(ws string) {
 	n.t.Helper()
-	id, _ := parseID(markWorkspace, workspace)
+	id, _ := parseID(markWorkspace, ws)
 	row, purchase := n.Machine.WorkspaceRow(id), mint()
-	require.True(n.t, outcomeDone(n.api.propose(0, state.KindRequestPurchase, &state.RequestPurchase{
-		Workspace: row, ID: purchase, Runs: 1, Link: [32]byte{1},
-	})))
-	require.True(n.t, outcomeDone(n.api.propose(0, state.KindApprovePurchase,
-		&state.ApprovePurchase{ID: purchase, Owner: "ada"})))
-	require.True(n.t, outcomeDone(n.api.propose(0, state.KindNotePayment, &state.NotePayment{
-		ID: purchase, Result: state.PaymentPaid, Card: "card", Payment: "pi",
-	})))
+	require.True(n.t,
+		outcomeDone(n.api.propose(0, workspace.KindRequestPurchase, &workspace.RequestPurchase{
+			Workspace: row, ID: purchase, Runs: 1, Link: [32]byte{1},
+		})))
+	require.True(n.t, outcomeDone(n.api.propose(0, workspace.KindApprovePurchase,
+		&workspace.ApprovePurchase{ID: purchase, Owner: "ada"})))
+	require.True(n.t,
+		outcomeDone(n.api.propose(0, workspace.KindNotePayment, &workspace.NotePayment{
+			ID: purchase, Result: workspace.PaymentPaid, Card: "card", Payment: "pi",
+		})))
 }
 
 // refuseSessions provokes the refusals that need somebody who is signed in.
@@ -286,7 +290,7 @@ func refuseSessions(t *testing.T, is provoked) {
 	n := start(t)
 	is(n.send("GET", "/v1/session", "", "", nil), 401, "sign_in_required")
 	ada := n.signIn("ada")
-	for range state.MaxOpened {
+	for range workspace.MaxOpened {
 		ada.call("POST", "/v1/workspaces", `{"label":"one"}`).is(201, "")
 	}
 	is(ada.call("POST", "/v1/workspaces", `{"label":"more"}`), 409, "workspace_limit")
@@ -295,9 +299,10 @@ func refuseSessions(t *testing.T, is provoked) {
 	links := ada.call("GET", "/v1/links", "").at("links").([]any)
 	link := "/v1/links/" + links[0].(map[string]any)["id"].(string)
 	is(ada.call("POST", link, `{"answer":"remove"}`), 409, "link_answered")
-	for range state.MaxActsPerDay {
-		n.api.propose(0, state.KindAct, &state.Act{
-			Workspace: 1, ID: mint(), Person: 1, Kind: state.KindSetBilling, Payload: pausing(1),
+	for range workspace.MaxActsPerDay {
+		n.api.propose(0, workspace.KindAct, &workspace.Act{
+			Workspace: 1, ID: mint(), Person: 1, Kind: workspace.KindSetBilling,
+			Payload: pausing(1),
 		})
 	}
 	a := is(ada.call("POST", "/v1/billing/pause", `{"paused":true,"workspace":"`+
@@ -307,7 +312,7 @@ func refuseSessions(t *testing.T, is provoked) {
 
 // pausing is the payload of a command that pauses a workspace's purchases.
 func pausing(row uint32) []byte {
-	return wire.Encode(nil, &state.SetBilling{
+	return wire.Encode(nil, &workspace.SetBilling{
 		Workspace: row, HasPaused: true, Paused: true, Person: true,
 	})
 }

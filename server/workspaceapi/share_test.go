@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tollgate/engine"
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server"
 )
 
@@ -16,35 +16,35 @@ import (
 func TestCommandsAreOfWhoeverAsks(t *testing.T) {
 	n := start(t)
 	c := n.signUp("")
-	require.Equal(t, server.AnonymousFlow, n.Flow(state.KindSignUp))
+	require.Equal(t, server.AnonymousFlow, n.Flow(workspace.KindSignUp))
 	id, _ := parseID(markWorkspace, c.workspace)
 	row := n.Machine.WorkspaceRow(id)
 	own := FlowOf(row, 0)
 
 	flow := c.flow(plainFlow)
-	require.Equal(t, own, n.Flow(state.KindSaveFlow))
+	require.Equal(t, own, n.Flow(workspace.KindSaveFlow))
 	c.start(flow, "start-first")
-	require.Equal(t, own, n.Flow(state.KindStartRun))
+	require.Equal(t, own, n.Flow(workspace.KindStartRun))
 	c.call("POST", "/v1/local-runs", `{}`).is(201, "")
-	require.Equal(t, own, n.Flow(state.KindStartLocalRun))
+	require.Equal(t, own, n.Flow(workspace.KindStartLocalRun))
 	c.call("POST", "/v1/interface", `{"url":"https://acme.example/"}`)
-	require.Equal(t, own, n.Flow(state.KindSaveInspection))
+	require.Equal(t, own, n.Flow(workspace.KindSaveInspection))
 
 	ada := n.signIn("ada")
 	ada.call("POST", "/v1/workspaces", `{"label":"ada's"}`).is(201, "")
-	person := n.Flow(state.KindOpenWorkspace)
+	person := n.Flow(workspace.KindOpenWorkspace)
 	require.NotZero(t, person)
 	require.NotEqual(t, own, person)
 	ada.call("POST", "/v1/flows", plainFlow).is(201, "")
-	require.NotEqual(t, person, n.Flow(state.KindSaveFlow), "the workspace's, from here on")
-	require.NotEqual(t, own, n.Flow(state.KindSaveFlow))
-	require.NotZero(t, n.Flow(state.KindSaveFlow))
+	require.NotEqual(t, person, n.Flow(workspace.KindSaveFlow), "the workspace's, from here on")
+	require.NotEqual(t, own, n.Flow(workspace.KindSaveFlow))
+	require.NotZero(t, n.Flow(workspace.KindSaveFlow))
 
 	reply := n.api.Ask(&Visit{Workspace: row, Person: 1},
 		server.Call{Operation: "pausePurchases", Body: []byte(`{"paused":true}`)})
-	require.Equal(t, own, n.Flow(state.KindAct), "%v", reply.Fault)
+	require.Equal(t, own, n.Flow(workspace.KindAct), "%v", reply.Fault)
 	c.operate("/billing/pause", `{"paused":false}`)
-	require.Zero(t, n.Flow(state.KindAct), "an operator's")
+	require.Zero(t, n.Flow(workspace.KindAct), "an operator's")
 }
 
 // TestAWorkspaceIsToldWhenToComeAgain: a workspace that holds its share of the queue is refused

@@ -6,7 +6,7 @@ import (
 
 	"tollgate/engine"
 	"tollgate/engine/wire"
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server"
 	"tollgate/server/form"
 )
@@ -46,12 +46,12 @@ func (m *Members) signUp(x *server.Exchange) *server.Fault {
 		return refused
 	}
 	key, code := server.MintKey(server.KeyPrefixWorkspace), server.MintKey(server.KeyPrefixClaim)
-	c := &state.SignUp{
+	c := &workspace.SignUp{
 		ID: mint(), KeyID: mint(), KeyHash: sha256.Sum256([]byte(key)),
 		ClaimHash: sha256.Sum256([]byte(code)), Scopes: scopes, Label: label,
 	}
 	c.Source, c.Wider, c.Network = server.Sources(server.ClientAddress(x.Ctx, m.proxies))
-	if fault := m.do(x, state.KindSignUp, c); fault != nil {
+	if fault := m.do(x, workspace.KindSignUp, c); fault != nil {
 		return fault
 	}
 	writeSignedUp(x.BeginBare(), &signedUp{
@@ -61,15 +61,15 @@ func (m *Members) signUp(x *server.Exchange) *server.Fault {
 }
 
 // scopes reads the optional field; omitted means all.
-func (b *body) scopes() state.Scopes {
+func (b *body) scopes() workspace.Scopes {
 	if !b.has("scopes") {
-		return state.ScopesAll
+		return workspace.ScopesAll
 	}
 	list, ok := b.fields["scopes"].([]any)
-	var scopes state.Scopes
+	var scopes workspace.Scopes
 	for _, item := range list {
 		name, _ := item.(string)
-		scope, known := state.ParseScope(name)
+		scope, known := workspace.ParseScope(name)
 		scopes, ok = scopes|scope, ok && known
 	}
 	b.refuse(!ok || scopes == 0, "invalid_field", "scopes")
@@ -93,15 +93,15 @@ func (m *Members) localLimits(used uint32) localLimits {
 	maximum := m.machine.Policy().LocalRunsPerDay
 	return localLimits{
 		Limited: used >= maximum, Window: "day", Limit: maximum, Used: used,
-		Remaining: maximum - min(maximum, used), ResetsAt: state.DayEnd(m.now()),
+		Remaining: maximum - min(maximum, used), ResetsAt: workspace.DayEnd(m.now()),
 	}
 }
 
 func (m *Members) revokeSelf(x *server.Exchange) *server.Fault {
 	fault := fieldless(x)
 	if fault == nil {
-		fault = m.do(x, state.KindRevokeKey,
-			&state.RevokeKey{Workspace: tenant(x).Workspace, ID: tenant(x).KeyID})
+		fault = m.do(x, workspace.KindRevokeKey,
+			&workspace.RevokeKey{Workspace: tenant(x).Workspace, ID: tenant(x).KeyID})
 	}
 	if fault != nil {
 		return fault
@@ -113,8 +113,8 @@ func (m *Members) startLocal(x *server.Exchange) *server.Fault {
 	if fault := fieldless(x); fault != nil {
 		return fault
 	}
-	c := &state.StartLocalRun{Workspace: tenant(x).Workspace, ID: mint()}
-	switch r := m.propose(x.Flow(), state.KindStartLocalRun, c); r.Outcome {
+	c := &workspace.StartLocalRun{Workspace: tenant(x).Workspace, ID: mint()}
+	switch r := m.propose(x.Flow(), workspace.KindStartLocalRun, c); r.Outcome {
 	case engine.OutcomeDone:
 		return m.answerLocal(x, c.ID, 201)
 	case engine.OutcomeRunLimit:
@@ -144,17 +144,17 @@ func (m *Members) answerLocal(x *server.Exchange, id [16]byte, status int) *serv
 
 func (m *Members) finishLocal(x *server.Exchange, id [16]byte) *server.Fault {
 	b := open(x, false)
-	outcome, known := map[string]state.RunOutcome{
-		"passed": state.OutcomePassed, "blocked": state.OutcomeBlocked,
-		"inconclusive": state.OutcomeInconclusive,
+	outcome, known := map[string]workspace.RunOutcome{
+		"passed": workspace.OutcomePassed, "blocked": workspace.OutcomeBlocked,
+		"inconclusive": workspace.OutcomeInconclusive,
 	}[b.text("outcome", 1, 20)]
 	if !known {
 		b.mistake("outcome", form.NotAllowed("passed", "blocked", "inconclusive"))
 	}
 	fault := b.close()
 	if fault == nil {
-		fault = m.do(x, state.KindFinishLocalRun,
-			&state.FinishLocalRun{Workspace: tenant(x).Workspace, ID: id, Outcome: outcome})
+		fault = m.do(x, workspace.KindFinishLocalRun,
+			&workspace.FinishLocalRun{Workspace: tenant(x).Workspace, ID: id, Outcome: outcome})
 	}
 	if fault != nil {
 		return fault

@@ -7,14 +7,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server"
 )
 
 // TestSourcesOfSignups: an IPv4 address is one caller however it is written, an IPv6 network of 64
 // bits is one, whatever the port; their networks are those of 24, and of 56 and 48 bits.
 func TestSourcesOfSignups(t *testing.T) {
-	of := func(text string) (c state.SignUp) {
+	of := func(text string) (c workspace.SignUp) {
 		addr, err := net.ResolveTCPAddr("tcp", text)
 		require.NoError(t, err)
 		c.Source, c.Wider, c.Network = server.Sources(addr.AddrPort().Addr())

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 )
 
 // Two workspaces of which each has everything: what one asks with the other's ids, cursors and keys
@@ -56,9 +56,10 @@ func (c *caller) twice(ids map[string]string) {
 	id := c.start(ids["flow"], "the-key-2").is(202, "").at("run", "id").(string)
 	run, _ := parseID(markRun, id)
 	c.claimRun()
-	c.does(state.KindFinishRun, &state.FinishRun{
-		Run: run, Token: 1, Status: state.RunCompleted, Outcome: state.OutcomeBlocked, Step: "login",
-		Code: "captcha", Calls: []state.Call{{Case: "plain"}},
+	c.does(workspace.KindFinishRun, &workspace.FinishRun{
+		Run: run, Token: 1, Status: workspace.RunCompleted, Outcome: workspace.OutcomeBlocked,
+		Step: "login",
+		Code: "captcha", Calls: []workspace.Call{{Case: "plain"}},
 	})
 	id = c.start(ids["flow"], "the-key-3").is(202, "").at("run", "id").(string)
 	c.call("POST", "/v1/runs/"+id+"/cancel", "").is(200, "") // which is notified

@@ -2,7 +2,7 @@ package workspaceapi
 
 import (
 	"tollgate/engine/billing"
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server"
 	"tollgate/server/audit"
 	"tollgate/server/form"
@@ -23,7 +23,7 @@ func (o *Operator) showTenant(x *server.Exchange) *server.Fault {
 //
 //schema:answer workspace Tenant
 type tenantAnswer struct {
-	state.AccountView
+	workspace.AccountView
 	Purchases []orderAnswer `json:"purchases"`
 }
 
@@ -32,23 +32,23 @@ type tenantAnswer struct {
 //
 //schema:answer workspace Order
 type orderAnswer struct {
-	ID         [16]byte             `json:"id" id:"markPurchase"`
-	Status     state.PurchaseStatus `json:"status" as:"text"`
-	Runs       uint32               `json:"runs"`
-	Cents      uint32               `json:"cents"`
-	Reason     state.ApprovalReason `json:"reason,omitzero" as:"text"`
-	URL        string               `json:"url,omitzero" rule:"min=1"`
-	Payment    string               `json:"payment,omitzero" rule:"min=1"`
-	RefundDue  bool                 `json:"refundDue"`
-	RefundedAt int64                `json:"refundedAt,omitzero" as:"time"`
+	ID         [16]byte                 `json:"id" id:"markPurchase"`
+	Status     workspace.PurchaseStatus `json:"status" as:"text"`
+	Runs       uint32                   `json:"runs"`
+	Cents      uint32                   `json:"cents"`
+	Reason     workspace.ApprovalReason `json:"reason,omitzero" as:"text"`
+	URL        string                   `json:"url,omitzero" rule:"min=1"`
+	Payment    string                   `json:"payment,omitzero" rule:"min=1"`
+	RefundDue  bool                     `json:"refundDue"`
+	RefundedAt int64                    `json:"refundedAt,omitzero" as:"time"`
 	// Returns are the payments that are to be sent back, or were.
-	Returns   []state.Return `json:"returns,omitzero"`
-	CreatedAt int64          `json:"createdAt" as:"time"`
+	Returns   []workspace.Return `json:"returns,omitzero"`
+	CreatedAt int64              `json:"createdAt" as:"time"`
 }
 
 func (o *Operator) answerTenant(x *server.Exchange, row uint32) *server.Fault {
 	v, _ := o.machine.Account(row, o.now())
-	purchases, _ := o.machine.Purchases(row, state.Page{Limit: 100})
+	purchases, _ := o.machine.Purchases(row, workspace.Page{Limit: 100})
 	made := tenantAnswer{v, make([]orderAnswer, len(purchases))}
 	for i := range purchases {
 		made.Purchases[i] = orderOf(&purchases[i])
@@ -56,12 +56,12 @@ func (o *Operator) answerTenant(x *server.Exchange, row uint32) *server.Fault {
 	return server.One(x, 200, &made, writeTenant)
 }
 
-func orderOf(p *state.PurchaseView) orderAnswer {
+func orderOf(p *workspace.PurchaseView) orderAnswer {
 	made := orderAnswer{
 		ID: p.ID, Status: p.Status, Runs: p.Runs, Cents: p.Cents, Reason: p.Reason,
 		Payment: p.Payment, Returns: p.Returns, CreatedAt: p.CreatedAt,
 	}
-	if p.Status == state.PurchaseCheckout {
+	if p.Status == workspace.PurchaseCheckout {
 		made.URL = p.URL
 	}
 	for _, r := range p.Returns {
@@ -75,7 +75,7 @@ func orderOf(p *state.PurchaseView) orderAnswer {
 }
 
 // leaf reads ?limit= and &cursor= of an operator's list.
-func leaf(x *server.Exchange, mark string) (p state.Page, fault *server.Fault) {
+func leaf(x *server.Exchange, mark string) (p workspace.Page, fault *server.Fault) {
 	p, wrong := pageOf(x, mark)
 	if wrong != nil {
 		fault = server.FieldsFault(wrong.Fields)
@@ -106,7 +106,7 @@ func (o *Operator) listTenants(x *server.Exchange) *server.Fault {
 		return form.NotAllowed("true", "false").Fault("unclaimed")
 	}
 	find := string(x.Ctx.QueryArgs().Peek("find"))
-	views, more := []state.TenantView{}, false
+	views, more := []workspace.TenantView{}, false
 	if find == "" {
 		views, more = o.machine.Tenants(p, unclaimed == "true")
 	} else if id, ok := anyID(find); ok {
@@ -131,10 +131,10 @@ func (o *Operator) listTenants(x *server.Exchange) *server.Fault {
 //
 //schema:answer workspace Tenants
 type tenantsAnswer struct {
-	Workspaces []state.TenantView `json:"workspaces"`
-	Next       string             `json:"nextCursor,omitzero" rule:"min=1"`
+	Workspaces []workspace.TenantView `json:"workspaces"`
+	Next       string                 `json:"nextCursor,omitzero" rule:"min=1"`
 	// Held is what unclaimed workspaces hold together.
-	Held *state.StrangersView `json:"held,omitzero"`
+	Held *workspace.StrangersView `json:"held,omitzero"`
 }
 
 func removedSchema() *server.Schema {
@@ -168,8 +168,8 @@ func (o *Operator) listActs(x *server.Exchange) *server.Fault {
 //
 //schema:answer workspace Acts
 type actsAnswer struct {
-	Acts []state.ActView `json:"acts"`
-	Next string          `json:"nextCursor,omitzero" rule:"min=1"`
+	Acts []workspace.ActView `json:"acts"`
+	Next string              `json:"nextCursor,omitzero" rule:"min=1"`
 }
 
 // Acts lists what operators did for owners, for the record of changes; see admin.Config.
@@ -203,7 +203,7 @@ func (o *Operator) Acts(before uint32, limit, scan int, stale bool) (
 
 // actSubject is the id of the purchase or flow that an act is about; empty where it is about the
 // workspace.
-func actSubject(v *state.ActView) string {
+func actSubject(v *workspace.ActView) string {
 	if v.Subject == ([16]byte{}) {
 		return ""
 	}

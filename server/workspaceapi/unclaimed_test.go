@@ -9,14 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tollgate/engine"
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 )
 
 // keeping makes a node whose workspaces without an owner are kept 14 days, or one day where nothing
 // was saved in them.
 func keeping(t *testing.T, settings ...func(*Config)) *node {
 	n := start(t, settings...)
-	n.policy(func(p *state.SetPolicy) {
+	n.policy(func(p *workspace.SetPolicy) {
 		p.UnclaimedMS, p.EmptyMS = (14 * 24 * time.Hour).Milliseconds(), (24 * time.Hour).Milliseconds()
 	})
 	return n
@@ -25,7 +25,7 @@ func keeping(t *testing.T, settings ...func(*Config)) *node {
 // noted is how many uses were noted so far.
 func (n *node) noted() (entries int) {
 	for _, kinds := range n.Entries() {
-		if kinds[0] == state.KindNoteUse {
+		if kinds[0] == workspace.KindNoteUse {
 			entries++
 		}
 	}
@@ -58,7 +58,7 @@ func (g *slow) Propose(until time.Time, records []engine.Record, results []engin
 
 // TestUsesAreNotedOneAtATime: a request waits for no note, and one is under way for a workspace.
 func TestUsesAreNotedOneAtATime(t *testing.T) {
-	g := &slow{kind: state.KindNoteUse, let: make(chan struct{})}
+	g := &slow{kind: workspace.KindNoteUse, let: make(chan struct{})}
 	n := keeping(t, func(c *Config) {
 		g.group = c.Proposer.(*group)
 		c.Proposer = g
@@ -144,7 +144,7 @@ func TestOperatorsRemove(t *testing.T) {
 	require.NotEmpty(t, shown["endsAt"])
 	held := n.send("GET", operatorTools+"?unclaimed=true", "", "", nil).told("held").(map[string]any)
 	require.Equal(t, shown["bytes"], held["bytes"])
-	require.EqualValues(t, state.MaxStrangersBytes, held["limitBytes"])
+	require.EqualValues(t, workspace.MaxStrangersBytes, held["limitBytes"])
 	require.Zero(t, held["removedBytes"])
 	require.Nil(t, n.send("GET", operatorTools, "", "", nil).told("held"))
 	require.Equal(t, 400, n.send("GET", operatorTools+"?unclaimed=yes", "", "", nil).status)
@@ -185,7 +185,7 @@ func (g *together) Propose(until time.Time, records []engine.Record, results []e
 
 // TestTwoRemoveAtOnce: both are told when it went, and it went once.
 func TestTwoRemoveAtOnce(t *testing.T) {
-	g := &together{kind: state.KindAct}
+	g := &together{kind: workspace.KindAct}
 	g.wait.Add(2)
 	n := start(t, func(c *Config) {
 		g.group = c.Proposer.(*group)
@@ -220,7 +220,7 @@ func TestAFullNetworkIsToldSo(t *testing.T) {
 func TestFewRecordsOfStrangers(t *testing.T) {
 	n := start(t)
 	c := n.signUp("")
-	for range state.MaxUnclaimedFlows {
+	for range workspace.MaxUnclaimedFlows {
 		c.call("DELETE", "/v1/flows/"+c.flow(plainFlow), "").is(200, "")
 	}
 	a := c.call("POST", "/v1/flows", plainFlow).is(400, "workspace_full")

@@ -14,7 +14,7 @@ import (
 
 	"tollgate/engine"
 	"tollgate/engine/wire"
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server"
 	"tollgate/server/leader"
 	"tollgate/server/provider/runner"
@@ -40,7 +40,7 @@ const (
 
 // WorkersConfig is what carries out hosted runs.
 type WorkersConfig struct {
-	Machine  *state.Machine
+	Machine  *workspace.Machine
 	Proposer server.Proposer
 	Verifier *verify.Verifier
 	// Agents are the configured agents by name.
@@ -112,9 +112,9 @@ func (w *Workers) due(idle func(int) bool, offer func(int, struct{})) {
 // claim carries out the run that has waited longest. Where it gets none, the worker rests until the
 // queue is looked at again.
 func (w *Workers) claim(ctx context.Context) (rest time.Duration) {
-	var held state.ClaimedRun
+	var held workspace.ClaimedRun
 	before := time.Now()
-	r := w.propose(state.KindClaimRun, &state.ClaimRun{
+	r := w.propose(workspace.KindClaimRun, &workspace.ClaimRun{
 		Worker: w.config.Name, LeaseMS: w.config.Lease.Milliseconds(),
 	})
 	if r.Outcome != engine.OutcomeDone || !decoded(r.Value, &held) {
@@ -133,7 +133,7 @@ func (w *Workers) propose(kind engine.Kind, c wire.Fielder) engine.Result {
 
 // work carries one run out: agent, verification, and the one last word. The lease holds at least
 // until the given instant.
-func (w *Workers) work(pool context.Context, claimed *state.ClaimedRun, until time.Time) {
+func (w *Workers) work(pool context.Context, claimed *workspace.ClaimedRun, until time.Time) {
 	run, flow, ok := w.config.Machine.Job(claimed.Run, claimed.Token)
 	if !ok {
 		return
@@ -156,15 +156,15 @@ func (w *Workers) work(pool context.Context, claimed *state.ClaimedRun, until ti
 	report, err := h.act(ctx)
 	if err != nil && ctx.Err() == nil {
 		w.config.Log.Warn("an agent was not available", "run", h.id,
-			"error", h.fit(err.Error(), state.MaxReasonBytes))
+			"error", h.fit(err.Error(), workspace.MaxReasonBytes))
 	}
 	if err == nil && ctx.Err() == nil && report.Question != "" && !h.handed() {
 		var sealed []byte
 		if sealed, err = h.seal(&report); err == nil {
 			events, _ := h.told()
-			h.say(state.KindAwaitPerson, &state.AwaitPerson{
+			h.say(workspace.KindAwaitPerson, &workspace.AwaitPerson{
 				Run: run.ID, Token: h.Token, Checkpoint: sealed,
-				Question: h.fit(report.Question, state.MaxQuestionBytes), Events: events,
+				Question: h.fit(report.Question, workspace.MaxQuestionBytes), Events: events,
 				Steps: used(report.Steps), Tokens: used(report.Tokens),
 			})
 			return
@@ -174,7 +174,7 @@ func (w *Workers) work(pool context.Context, claimed *state.ClaimedRun, until ti
 	h.noteFound(last.Calls)
 	last.Run, last.Token = run.ID, h.Token
 	last.Events, _ = h.told()
-	h.say(state.KindFinishRun, last)
+	h.say(workspace.KindFinishRun, last)
 }
 
 // task is what the agent is told, with what a person answered and what it goes on from in
@@ -234,9 +234,10 @@ func (h *held) act(ctx context.Context) (report runner.Report, err error) {
 func used(n int) uint32 { return uint32(max(0, min(n, math.MaxInt32))) }
 
 // decide is what the run comes to. The agent's own account never makes it pass.
-func (h *held) decide(ctx context.Context, report *runner.Report, err error) *state.FinishRun {
-	last := &state.FinishRun{
-		Status: state.RunFailed, Outcome: state.OutcomeInconclusive, Step: h.fit(report.Step, 80),
+func (h *held) decide(ctx context.Context, report *runner.Report, err error) *workspace.FinishRun {
+	last := &workspace.FinishRun{
+		Status: workspace.RunFailed, Outcome: workspace.OutcomeInconclusive,
+		Step: h.fit(report.Step, 80),
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -249,7 +250,7 @@ func (h *held) decide(ctx context.Context, report *runner.Report, err error) *st
 		}
 		if errors.Is(err, runner.ErrCheckpoint) {
 			last.Reason = fmt.Sprintf("The agent left no checkpoint that can be kept (%d bytes).",
-				state.MaxCheckpoint)
+				workspace.MaxCheckpoint)
 		}
 		return last
 	case report.Question != "" || h.betrayed():
@@ -264,17 +265,17 @@ func (h *held) decide(ctx context.Context, report *runner.Report, err error) *st
 		return cutShort(ctx, last)
 	}
 	scrubberOf(report.Credential).verdict(&verdict)
-	last.Status, last.Code, last.Reason = state.RunCompleted, verdict.Code, verdict.Reason
+	last.Status, last.Code, last.Reason = workspace.RunCompleted, verdict.Code, verdict.Reason
 	last.Calls = callsOf(&verdict)
 	switch verdict.Outcome {
 	case verify.Passed:
-		last.Outcome, last.Proof = state.OutcomePassed, "run"
+		last.Outcome, last.Proof = workspace.OutcomePassed, "run"
 		if h.stood {
 			last.Proof = "standing"
 		}
 		h.doubt(last)
 	case verify.Blocked:
-		last.Outcome = state.OutcomeBlocked
+		last.Outcome = workspace.OutcomeBlocked
 	}
 	switch {
 	case report.Blocked:
@@ -282,7 +283,7 @@ func (h *held) decide(ctx context.Context, report *runner.Report, err error) *st
 	case report.Code != "" && verdict.Code == verify.NoCredential:
 		// What the agent says of itself: a limit of its own is not the product's doing.
 		last.Code = h.fit(report.Code, 64)
-		last.Reason = cmp.Or(h.fit(report.Reason, state.MaxReasonBytes), last.Reason)
+		last.Reason = cmp.Or(h.fit(report.Reason, workspace.MaxReasonBytes), last.Reason)
 	}
 	return last
 }
@@ -290,7 +291,7 @@ func (h *held) decide(ctx context.Context, report *runner.Report, err error) *st
 // stopped is the end of a run whose agent reports that it was stopped. Where and why is its own
 // account; that it got nowhere is the verification's; and where it brings no key, what carried its
 // requests has to have seen that it was at the product: its word alone is not charged.
-func (h *held) stopped(last *state.FinishRun, report *runner.Report, verdict *verify.Verdict) {
+func (h *held) stopped(last *workspace.FinishRun, report *runner.Report, verdict *verify.Verdict) {
 	switch {
 	case verdict.Outcome == verify.Blocked:
 	case verdict.Code == verify.NoCredential && report.Reached:
@@ -302,35 +303,35 @@ func (h *held) stopped(last *state.FinishRun, report *runner.Report, verdict *ve
 	default:
 		return
 	}
-	last.Outcome = state.OutcomeBlocked
+	last.Outcome = workspace.OutcomeBlocked
 	last.Code = cmp.Or(h.fit(report.Code, 64), last.Code)
-	last.Reason = cmp.Or(h.fit(report.Reason, state.MaxReasonBytes), last.Reason)
+	last.Reason = cmp.Or(h.fit(report.Reason, workspace.MaxReasonBytes), last.Reason)
 }
 
 // cutShort is the end of a run whose agent, or whose verification, was ended from outside.
-func cutShort(ctx context.Context, last *state.FinishRun) *state.FinishRun {
-	last.Code, last.Reason = state.CodeWorkerLost, "The worker that ran it was stopped."
+func cutShort(ctx context.Context, last *workspace.FinishRun) *workspace.FinishRun {
+	last.Code, last.Reason = workspace.CodeWorkerLost, "The worker that ran it was stopped."
 	if errors.Is(context.Cause(ctx), errWall) {
-		last.Code, last.Reason = state.CodeWallTimeout, "It took too long."
+		last.Code, last.Reason = workspace.CodeWallTimeout, "It took too long."
 	}
 	return last
 }
 
 // doubt takes back a pass of the agent that does nothing, unless it is of what stood before; http
 // does nothing where no key is to be obtained.
-func (h *held) doubt(last *state.FinishRun) {
+func (h *held) doubt(last *workspace.FinishRun) {
 	idle := h.run.Agent.Idle() || h.run.Agent.Kind == "http" && !h.obtains()
 	if !idle || last.Proof == "standing" && !ofItsRun(h.flow) {
 		return
 	}
-	last.Outcome, last.Proof, last.Code = state.OutcomeInconclusive, "", "agent_did_nothing"
+	last.Outcome, last.Proof, last.Code = workspace.OutcomeInconclusive, "", "agent_did_nothing"
 	last.Reason = "The agent did nothing that could have made this true."
 }
 
-func callsOf(verdict *verify.Verdict) []state.Call {
-	made := make([]state.Call, 0, len(verdict.Calls))
+func callsOf(verdict *verify.Verdict) []workspace.Call {
+	made := make([]workspace.Call, 0, len(verdict.Calls))
 	for _, c := range verdict.Calls {
-		made = append(made, state.Call{
+		made = append(made, workspace.Call{
 			Case: c.Case, Status: uint32(c.Status), Matched: c.Answer == verify.Accepted,
 			Refused: verdict.Refused(c), Note: c.Note,
 		})

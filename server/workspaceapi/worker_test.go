@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/valyala/fasthttp"
 
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server"
 	"tollgate/server/provider/fetch"
 	"tollgate/server/provider/runner"
@@ -178,7 +178,7 @@ func TestARunDoesNotWaitForEver(t *testing.T) {
 	c.claim()
 	a := c.ended(c.keyFlow(base, "clever"), "key-00001")
 	id := a.at("run", "id").(string)
-	for waits := 1; waits <= state.MaxWaits; waits++ {
+	for waits := 1; waits <= workspace.MaxWaits; waits++ {
 		v, ok := n.Machine.Run(1, must(parseID(markRun, id)))
 		require.True(t, ok)
 		require.Equal(t, []int{3 * waits, 50 * waits}, []int{int(v.Steps), int(v.Tokens)})
@@ -256,7 +256,7 @@ func TestWhatARunMadeTrueBeforeItAsked(t *testing.T) {
 	flow := c.flow(`{` + strings.Replace(flowText, "https://product.example", base, 1) +
 		`,"verification":{"url":"` + base + `/","contains":"done"}}`)
 	id := c.ended(flow, "key-00001").at("run", "id").(string)
-	n.Later(state.PreflightLifeMS * time.Millisecond)
+	n.Later(workspace.PreflightLifeMS * time.Millisecond)
 	require.Equal(t, true, c.quote(flow)["preflight"].(map[string]any)["alreadyTrue"])
 	c.call("POST", "/v1/runs/"+id+"/resume", "").is(202, "")
 	a := c.until(id, func(status string) bool { return status == "completed" })
@@ -291,7 +291,8 @@ func TestHowRunsEnd(t *testing.T) {
 			return runner.Report{Credential: "pk_madeup"}, nil
 		}, "completed", "blocked", "key_refused", "committed"},
 		"keeps too much": {func(context.Context, runner.Task, sink) (runner.Report, error) {
-			return runner.Report{Question: "?", Checkpoint: make([]byte, state.MaxCheckpoint+1)}, nil
+			return runner.Report{Question: "?",
+				Checkpoint: make([]byte, workspace.MaxCheckpoint+1)}, nil
 		}, "failed", "inconclusive", "provider_unavailable", "returned"},
 		"not there": {nil, "failed", "inconclusive", "provider_unavailable", "returned"},
 		"lost": {func(context.Context, runner.Task, sink) (runner.Report, error) {
@@ -472,7 +473,7 @@ func TestCut(t *testing.T) {
 			require.NotContains(t, got, "\x00")
 		}
 	}
-	require.Equal(t, "a b", cut("a\nb", state.MaxEventBytes))
+	require.Equal(t, "a b", cut("a\nb", workspace.MaxEventBytes))
 	require.Equal(t, "日…", cut("日日日", 8), "what is cut says so")
 	require.Equal(t, "日日日", cut("日日日", 9))
 }

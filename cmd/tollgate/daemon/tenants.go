@@ -25,14 +25,14 @@ import (
 	"tollgate/server/provider/runner"
 	"tollgate/server/provider/runner/follower"
 	"tollgate/server/provider/verify"
-	api "tollgate/server/workspaceapi"
+	"tollgate/server/workspaceapi"
 )
 
 // tenants is the node's part of the workspace API: its state machine, its routes, its workers.
 type tenants struct {
 	machine *workspace.Machine
-	api     *api.API
-	workers *api.Workers
+	api     *workspaceapi.API
+	workers *workspaceapi.Workers
 	// pages are those of owners; nil where sign-in is not configured.
 	pages *owner.Pages
 	// mails keeps mails that are not sent; nil where they are.
@@ -43,8 +43,8 @@ type tenants struct {
 
 // builtIn are the agents that need no configuration. A change of what http does is a new version:
 // quotes name it.
-func builtIn(web *fetch.Client) map[api.Agent]runner.Agent {
-	return map[api.Agent]runner.Agent{
+func builtIn(web *fetch.Client) map[workspaceapi.Agent]runner.Agent {
+	return map[workspaceapi.Agent]runner.Agent{
 		{Name: config.AgentHTTP, Kind: "http", Version: "1"}: &follower.Agent{Web: web},
 		{Name: config.AgentNop, Kind: "nop", Version: "1"}:   runner.Nop{},
 	}
@@ -62,7 +62,7 @@ func (n *node) openTenants(metrics *admin.Metrics) error {
 		return err
 	}
 	verifier := &verify.Verifier{Fetch: verifying}
-	c := api.Config{
+	c := workspaceapi.Config{
 		Machine: n.tenants.machine, Proposer: group, Reader: group, Verifier: verifier,
 		PublicURL: n.settings.BaseURL(), Check: verifying.CheckAt,
 		Payments: s.Payments != config.PaymentsNone, Contact: s.Contact,
@@ -95,7 +95,7 @@ func (n *node) openTenants(metrics *admin.Metrics) error {
 			return err
 		}
 	}
-	if n.tenants.api, err = api.New(c); err != nil {
+	if n.tenants.api, err = workspaceapi.New(c); err != nil {
 		return err
 	}
 	if c.Console != "" {
@@ -108,7 +108,7 @@ func (n *node) openTenants(metrics *admin.Metrics) error {
 			return err
 		}
 	}
-	n.tenants.workers, err = api.NewWorkers(api.WorkersConfig{
+	n.tenants.workers, err = workspaceapi.NewWorkers(workspaceapi.WorkersConfig{
 		Machine: n.tenants.machine, Proposer: group, Verifier: verifier, Agents: agents,
 		Leads: group.Leads, Name: n.settings.Node, SealKey: c.QuoteKey,
 		Workers: s.Workers, Lease: s.Lease, Log: n.log,
@@ -125,7 +125,7 @@ func (n *node) openStripe() (payment.CardProvider, error) {
 	}
 	stripe, err := payment.NewStripe(web, payment.StripeConfig{
 		BaseURL: s.BaseURL, SecretKey: payment.Secret(s.SecretKey),
-		WebhookSecret: payment.Secret(s.WebhookSecret), Live: s.Live, Tag: api.PurchaseTag,
+		WebhookSecret: payment.Secret(s.WebhookSecret), Live: s.Live, Tag: workspaceapi.PurchaseTag,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("workspaces.stripe: %w", err)
@@ -134,13 +134,13 @@ func (n *node) openStripe() (payment.CardProvider, error) {
 }
 
 // openAgents makes the configured agents, and names them to the API.
-func (n *node) openAgents(c *api.Config) (map[string]runner.Agent, error) {
+func (n *node) openAgents(c *workspaceapi.Config) (map[string]runner.Agent, error) {
 	s, agents := &n.settings.Workspaces, map[string]runner.Agent{}
 	web, err := n.outboundClient()
 	if err != nil {
 		return nil, err
 	}
-	kinds := map[string]api.Agent{}
+	kinds := map[string]workspaceapi.Agent{}
 	for about, agent := range builtIn(web) {
 		kinds[about.Name], agents[about.Name] = about, agent
 	}
@@ -150,7 +150,8 @@ func (n *node) openAgents(c *api.Config) (map[string]runner.Agent, error) {
 	}
 	for i := range s.Commands {
 		command := &s.Commands[i]
-		kinds[command.Name] = api.Agent{Name: command.Name, Kind: "exec", Version: command.Version}
+		kinds[command.Name] = workspaceapi.Agent{Name: command.Name, Kind: "exec",
+			Version: command.Version}
 		agents[command.Name] = &runner.Exec{
 			Command: command.Command, Web: web, Folder: folder, Log: n.log,
 			Limits: runner.Limits(command.Limits.OrDefaults()),
@@ -162,7 +163,7 @@ func (n *node) openAgents(c *api.Config) (map[string]runner.Agent, error) {
 			return nil, err
 		}
 		name := s.Models[i].Name
-		kinds[name] = api.Agent{Name: name, Kind: "llm", Version: s.Models[i].Version}
+		kinds[name] = workspaceapi.Agent{Name: name, Kind: "llm", Version: s.Models[i].Version}
 		agents[name] = model
 	}
 	for _, name := range s.Agents {

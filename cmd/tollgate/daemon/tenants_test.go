@@ -9,7 +9,7 @@ import (
 
 	"tollgate/cmd/tollgate/config"
 	"tollgate/server/provider/runner"
-	api "tollgate/server/workspaceapi"
+	"tollgate/server/workspaceapi"
 )
 
 // TestConfiguredAgents: in the order of the settings, each of its kind; a model's key comes from
@@ -27,10 +27,10 @@ func TestConfiguredAgents(t *testing.T) {
 			Model: "m", KeyFile: key, Steps: 7, Tokens: 9, AllowNetworks: []string{"127.0.0.0/8"},
 		}},
 	}
-	var c api.Config
+	var c workspaceapi.Config
 	agents, err := n.openAgents(&c)
 	require.NoError(t, err)
-	require.Equal(t, []api.Agent{
+	require.Equal(t, []workspaceapi.Agent{
 		{Name: "clever", Kind: "llm", Version: "3"},
 		{Name: "nop", Kind: "nop", Version: "1"},
 		{Name: "http", Kind: "http", Version: "1"},

@@ -10,19 +10,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tollgate/bench/enginetest"
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server"
 	"tollgate/server/console/owner"
-	api "tollgate/server/workspaceapi"
+	"tollgate/server/workspaceapi"
 )
 
 // signIn lets a person sign in, and work in a workspace of theirs, or in none.
 func (s *site) signIn(name string) {
 	s.t.Helper()
 	session := sha256.Sum256([]byte("session " + name))
-	s.does(state.KindSignIn, &state.SignIn{
+	s.does(workspace.KindSignIn, &workspace.SignIn{
 		ID: enginetest.ID("person " + name), Issuer: "https://id.example", Subject: name,
-		Email: name + "@example.com", Session: session, Surface: state.SurfaceWorkspaces,
+		Email: name + "@example.com", Session: session, Surface: workspace.SurfaceWorkspaces,
 	})
 	s.who = &owner.Visitor{Name: name + "@example.com", Token: "token " + name, Session: session}
 	s.again()
@@ -30,21 +30,21 @@ func (s *site) signIn(name string) {
 
 // again reads what the session works in now.
 func (s *site) again() {
-	v, ok := s.Machine.Session(s.who.Session, state.SurfaceWorkspaces, 0)
+	v, ok := s.Machine.Session(s.who.Session, workspace.SurfaceWorkspaces, 0)
 	require.True(s.t, ok)
 	s.who.Person, s.who.Workspace = v.Person, v.Principal.Workspace
 }
 
 // asks makes a purchase that waits for its owner, with the token of its link.
-func (s *site) asks(workspace uint32, name string) (token string) {
-	s.does(state.KindRequestPurchase, &state.RequestPurchase{
-		Workspace: workspace, ID: enginetest.ID(name), Runs: 2, Ask: true,
+func (s *site) asks(ws uint32, name string) (token string) {
+	s.does(workspace.KindRequestPurchase, &workspace.RequestPurchase{
+		Workspace: ws, ID: enginetest.ID(name), Runs: 2, Ask: true,
 		Link: sha256.Sum256([]byte("token-" + name)),
 	})
 	return "token-" + name
 }
 
-func (s *site) purchase(name string) state.PurchaseView {
+func (s *site) purchase(name string) workspace.PurchaseView {
 	v, ok := s.Machine.Purchase(0, enginetest.ID(name))
 	require.True(s.t, ok)
 	return v
@@ -64,13 +64,13 @@ func (s *site) sends(path string, fields ...string) answer {
 // workspace, and happens once.
 func TestAnApprovalLink(t *testing.T) {
 	s := open(t, quiet)
-	workspace, _ := s.signUp("Acme")
-	link := "/approve/" + s.asks(workspace, "first")
+	ws, _ := s.signUp("Acme")
+	link := "/approve/" + s.asks(ws, "first")
 	for range 3 {
 		require.Contains(t, s.sees(link), "Sign in")
 		require.Equal(t, 405, s.ask("HEAD", link, nil).status)
 	}
-	require.Equal(t, state.PurchaseApproval, s.purchase("first").Status)
+	require.Equal(t, workspace.PurchaseApproval, s.purchase("first").Status)
 	a := s.calls("GET", link, "", "")
 	require.Equal(t, 200, a.status)
 	require.Contains(t, a.body, `"claimed":false`, "programs get JSON")
@@ -88,15 +88,15 @@ func TestAnApprovalLink(t *testing.T) {
 		require.Contains(t, refused.body, "Nothing was changed", name)
 	}
 	require.Equal(t, 400, s.sends(link, "action", "steal").status)
-	require.Equal(t, state.PurchaseApproval, s.purchase("first").Status)
-	require.False(t, s.Machine.Owns(workspace, s.who.Person))
+	require.Equal(t, workspace.PurchaseApproval, s.purchase("first").Status)
+	require.False(t, s.Machine.Owns(ws, s.who.Person))
 
 	for range 2 { // sent twice, it happens once
 		a = s.sends(link, "action", "approve")
 		require.Equal(t, 303, a.status, a.body)
 	}
-	require.True(t, s.Machine.Owns(workspace, s.who.Person))
-	acts, _ := s.Machine.Acts(workspace, state.Page{Limit: 10})
+	require.True(t, s.Machine.Owns(ws, s.who.Person))
+	acts, _ := s.Machine.Acts(ws, workspace.Page{Limit: 10})
 	require.Len(t, acts, 1)
 	require.Equal(t, "ada@example.com", acts[0].Email)
 	s.again()
@@ -105,10 +105,11 @@ func TestAnApprovalLink(t *testing.T) {
 	require.Contains(t, body, origin+"/pay/workspace/", "the payment page")
 	require.Contains(t, s.sees(link), "The purchase is approved")
 
-	s.does(state.KindNotePayment, &state.NotePayment{
-		ID: enginetest.ID("first"), Result: state.PaymentPaid, Payment: "pi", Card: "card",
+	s.does(workspace.KindNotePayment, &workspace.NotePayment{
+		ID: enginetest.ID("first"), Result: workspace.PaymentPaid, Payment: "pi", Card: "card",
 	})
-	require.Contains(t, s.sees(owner.Root+"/purchases/"+api.NounPurchase.Text(enginetest.ID("first"))),
+	require.Contains(t,
+		s.sees(owner.Root+"/purchases/"+workspaceapi.NounPurchase.Text(enginetest.ID("first"))),
 		"The purchase is paid")
 	a = s.ask("GET", link, nil)
 	require.Equal(t, 404, a.status)
@@ -119,14 +120,14 @@ func TestAnApprovalLink(t *testing.T) {
 // TestOnlyTheOwnerApproves: the link of a claimed workspace is not a key to it.
 func TestOnlyTheOwnerApproves(t *testing.T) {
 	s := open(t, quiet)
-	workspace, _ := s.signUp("Acme")
-	link := "/approve/" + s.asks(workspace, "first")
+	ws, _ := s.signUp("Acme")
+	link := "/approve/" + s.asks(ws, "first")
 	s.signIn("ada")
 	require.Equal(t, 200, s.sends(link, "action", "deny").status)
-	require.Equal(t, state.PurchaseDenied, s.purchase("first").Status)
+	require.Equal(t, workspace.PurchaseDenied, s.purchase("first").Status)
 	require.Equal(t, 404, s.sends(link, "action", "approve", "_once", "another").status)
 	require.Equal(t, 303, s.sends(owner.Root+"/you/claim", "code", "code Acme").status)
-	link = "/approve/" + s.asks(workspace, "second")
+	link = "/approve/" + s.asks(ws, "second")
 	s.signIn("eve")
 	require.Contains(t, s.sees(link), "another owner")
 	for _, action := range []string{"approve", "deny"} {
@@ -134,11 +135,11 @@ func TestOnlyTheOwnerApproves(t *testing.T) {
 	}
 	s.who.Agent = true
 	require.Equal(t, 401, s.sends(link, "action", "deny").status)
-	require.Equal(t, state.PurchaseApproval, s.purchase("second").Status)
+	require.Equal(t, workspace.PurchaseApproval, s.purchase("second").Status)
 }
 
 // mine is a site whose visitor owns a workspace.
-func mine(t *testing.T) (s *site, workspace uint32) {
+func mine(t *testing.T) (s *site, ws uint32) {
 	s = open(t, quiet)
 	s.signIn("ada")
 	require.Equal(t, 303, s.sends(owner.Root+"/you/workspaces", "label", "Acme").status)
@@ -149,7 +150,7 @@ func mine(t *testing.T) (s *site, workspace uint32) {
 
 // TestAnOwnersMoney: cap, pause, cancel.
 func TestAnOwnersMoney(t *testing.T) {
-	s, workspace := mine(t)
+	s, ws := mine(t)
 	for i, c := range []struct {
 		text string
 		cap  uint32
@@ -162,20 +163,20 @@ func TestAnOwnersMoney(t *testing.T) {
 			continue
 		}
 		require.Equal(t, 303, form.status, form.body)
-		account, _ := s.Machine.Account(workspace, 0)
+		account, _ := s.Machine.Account(ws, 0)
 		require.Equal(t, c.cap, account.CapCents)
 	}
 	require.Equal(t, 303, s.sends(owner.Root+"/billing", "action", "pause").status)
 	require.Contains(t, s.sees(owner.Root+"/purchases?done=pause"), "Purchases are paused")
-	s.asks(workspace, "first")
-	page := owner.Root + "/purchases/" + api.NounPurchase.Text(enginetest.ID("first"))
+	s.asks(ws, "first")
+	page := owner.Root + "/purchases/" + workspaceapi.NounPurchase.Text(enginetest.ID("first"))
 	require.Equal(t, 303, s.sends(page, "action", "approve").status)
 	require.Contains(t, s.sees(page), "Cancel the purchase")
 	require.Equal(t, 303, s.sends(page, "action", "cancel", "_once", "cancel").status)
-	require.Equal(t, state.PurchaseCancelled, s.purchase("first").Status)
+	require.Equal(t, workspace.PurchaseCancelled, s.purchase("first").Status)
 	require.NotContains(t, s.sees(page), "Cancel the purchase")
 	require.Equal(t, 303, s.sends(page, "action", "cancel", "_once", "cancel").status, "the same form again")
-	acts, _ := s.Machine.Acts(workspace, state.Page{Limit: 10})
+	acts, _ := s.Machine.Acts(ws, workspace.Page{Limit: 10})
 	require.Equal(t, "cancel", acts[0].Action)
 	require.Equal(t, "ada@example.com", acts[0].Email)
 	require.Equal(t, "approve", acts[1].Action, "it happened once")
@@ -202,7 +203,8 @@ func TestClaimsAndChoices(t *testing.T) {
 	other, _ := s.signUp("other")
 	account, _ := s.Machine.Account(other, 0)
 	choose := func() answer {
-		return s.sends(owner.Root+"/you/workspace", "workspace", api.NounWorkspace.Text(account.ID))
+		return s.sends(owner.Root+"/you/workspace", "workspace",
+			workspaceapi.NounWorkspace.Text(account.ID))
 	}
 	require.Equal(t, 404, choose().status)
 	require.Equal(t, 404, s.sends(owner.Root+"/you/claim", "code", "code nobody").status)
@@ -224,39 +226,42 @@ func TestClaimsAndChoices(t *testing.T) {
 	s.again()
 	require.Equal(t, first, s.who.Workspace)
 	require.Contains(t, s.sees(owner.Root+"/you"), "shown by these pages")
-	require.Contains(t, s.sees(owner.Root), `name="workspace" value="`+api.NounWorkspace.Text(theirs.ID)+`"`,
+	require.Contains(t, s.sees(owner.Root),
+		`name="workspace" value="`+workspaceapi.NounWorkspace.Text(theirs.ID)+`"`,
 		"the switcher")
 }
 
 // TestARefusedFormKeepsItsValues: the values stay in their form; a claim code is not shown again.
 func TestARefusedFormKeepsItsValues(t *testing.T) {
-	s, workspace := mine(t)
+	s, ws := mine(t)
 	flow := enginetest.ID("flow")
-	page := "/flows/" + api.NounFlow.Text(flow)
-	s.does(state.KindSaveFlow, &state.SaveFlow{
-		Workspace: workspace, ID: flow, Document: state.FlowDocument{
+	page := "/flows/" + workspaceapi.NounFlow.Text(flow)
+	s.does(workspace.KindSaveFlow, &workspace.SaveFlow{
+		Workspace: ws, ID: flow, Document: workspace.FlowDocument{
 			Name: "a flow", URL: "https://acme.example/", Access: "public",
 			VerificationURL: "https://acme.example/me", VerificationContains: "ok",
 		},
 	})
 	begin := func(name string) (run [16]byte) {
 		run = enginetest.ID(name)
-		s.does(state.KindStartRun, &state.StartRun{
-			Workspace: workspace, Flow: flow, ID: run, Key: run, FlowVersion: 1, Cents: 500,
+		s.does(workspace.KindStartRun, &workspace.StartRun{
+			Workspace: ws, Flow: flow, ID: run, Key: run, FlowVersion: 1, Cents: 500,
 			Agent: "clever exec 1",
 		})
-		s.does(state.KindClaimRun, &state.ClaimRun{Worker: "w", LeaseMS: 60_000})
+		s.does(workspace.KindClaimRun, &workspace.ClaimRun{Worker: "w", LeaseMS: 60_000})
 		return run
 	}
 	for _, code := range []string{"captcha", "phone"} {
-		s.does(state.KindFinishRun, &state.FinishRun{
-			Run: begin(code), Token: 1, Status: state.RunCompleted, Outcome: state.OutcomeBlocked,
-			Code: code, Step: "signup",
+		s.does(workspace.KindFinishRun, &workspace.FinishRun{
+			Run: begin(code), Token: 1, Status: workspace.RunCompleted,
+			Outcome: workspace.OutcomeBlocked,
+			Code:    code, Step: "signup",
 		})
 	}
 	waits := begin("waits")
-	s.does(state.KindAwaitPerson, &state.AwaitPerson{Run: waits, Token: 1, Question: "Which?"})
-	issues, _ := s.Machine.Issues(workspace, state.Page{Limit: 10})
+	s.does(workspace.KindAwaitPerson,
+		&workspace.AwaitPerson{Run: waits, Token: 1, Question: "Which?"})
+	issues, _ := s.Machine.Issues(ws, workspace.Page{Limit: 10})
 	require.Len(t, issues, 2)
 	long := strings.Repeat("long ", 500)
 	for _, c := range []struct{ path, name, value, kept string }{
@@ -266,8 +271,10 @@ func TestARefusedFormKeepsItsValues(t *testing.T) {
 		{"/you/workspaces", "label", long, `value="` + long + `"`},
 		{"/you/workspaces", "label", "\u200b\u3164", "value=\"\u200b\u3164\""},
 		{page + "/schedule", "hours", "169", `value="169"`},
-		{"/runs/" + api.NounRun.Text(waits) + "/answer", "answer", long, `value="` + long + `"`},
-		{"/issues/" + api.NounIssue.Text(issues[1].ID) + "/ready", "note", long, `value="` + long + `"`},
+		{"/runs/" + workspaceapi.NounRun.Text(waits) + "/answer", "answer", long,
+			`value="` + long + `"`},
+		{"/issues/" + workspaceapi.NounIssue.Text(issues[1].ID) + "/ready", "note", long,
+			`value="` + long + `"`},
 	} {
 		a := s.sends(owner.Root+c.path, c.name, c.value)
 		require.Equal(t, 400, a.status, c.path)

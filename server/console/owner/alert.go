@@ -4,16 +4,16 @@ import (
 	"slices"
 	"strings"
 
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server"
 	"tollgate/server/console/page"
-	api "tollgate/server/workspaceapi"
+	"tollgate/server/workspaceapi"
 )
 
 // alertsPage shows a flow's alert settings and deliveries.
 type alertsPage struct {
-	state.AlertsView
-	Flow state.FlowView
+	workspace.AlertsView
+	Flow workspace.FlowView
 	// Email and Webhook are the form's values: the settings, or the values just refused.
 	Email, Webhook string
 	Checked        bool
@@ -26,8 +26,8 @@ type alertsPage struct {
 
 // Final reports whether nothing is on its way.
 func (a *alertsPage) Final() bool {
-	return !slices.ContainsFunc(a.Deliveries, func(d state.DeliveryView) bool {
-		return d.Status == state.DeliveryWaiting
+	return !slices.ContainsFunc(a.Deliveries, func(d workspace.DeliveryView) bool {
+		return d.Status == workspace.DeliveryWaiting
 	})
 }
 
@@ -42,7 +42,7 @@ func (a *alertsPage) Secret() bool { return len(a.AlertsView.Secret) > 0 }
 // Says describes the alerts' destinations in words.
 func (a *alertsPage) Says() string { return alertsSay(&a.AlertsView) }
 
-func alertsSay(v *state.AlertsView) string {
+func alertsSay(v *workspace.AlertsView) string {
 	if !v.On {
 		return "Off: no alerts when this test stops passing, or passes again."
 	}
@@ -65,20 +65,20 @@ func alertsSay(v *state.AlertsView) string {
 }
 
 // alertWords describes an alert.
-func alertWords(k state.AlertKind) string {
-	return map[state.AlertKind]string{
-		state.AlertFailing: "stopped passing", state.AlertRecovered: "passes again",
-		state.AlertTest: "a test of alerts",
+func alertWords(k workspace.AlertKind) string {
+	return map[workspace.AlertKind]string{
+		workspace.AlertFailing: "stopped passing", workspace.AlertRecovered: "passes again",
+		workspace.AlertTest: "a test of alerts",
 	}[k]
 }
 
 // alerts reads what a page about a flow's alerts shows; nil when it is answered.
 func (v *visit) alerts() (id [16]byte, data *alertsPage) {
-	id, ok := v.id(api.NounFlow)
+	id, ok := v.id(workspaceapi.NounFlow)
 	if !ok {
 		return id, nil
 	}
-	data = &alertsPage{Path: Root + "/flows/" + api.NounFlow.Text(id) + "/alerts"}
+	data = &alertsPage{Path: Root + "/flows/" + workspaceapi.NounFlow.Text(id) + "/alerts"}
 	data.Flow, data.AlertsView, _, ok = v.config.Machine.Alerts(v.who.Workspace, id)
 	if !ok {
 		v.fail(faultUnknown)
@@ -86,7 +86,7 @@ func (v *visit) alerts() (id [16]byte, data *alertsPage) {
 	}
 	data.Email, data.Webhook, data.Checked = data.AlertsView.Email, data.URL, data.On
 	data.Mails, data.Webhooks = v.config.Workspaces.Alerts.AlertChannels()
-	data.Tests = state.MaxAlertTests
+	data.Tests = workspace.MaxAlertTests
 	return id, data
 }
 
@@ -113,7 +113,7 @@ func showAlerts(v *visit) {
 		Lead: "One alert when this test stops passing, and one when it passes again.",
 		Crumbs: []page.Link{
 			{Text: "Flows", URL: Root + "/flows"},
-			{Text: data.Flow.Name, URL: Root + "/flows/" + api.NounFlow.Text(id)},
+			{Text: data.Flow.Name, URL: Root + "/flows/" + workspaceapi.NounFlow.Text(id)},
 			{Text: "Alerts"},
 		},
 	})
@@ -127,7 +127,7 @@ func showDeliveries(v *visit, _ [16]byte, data *alertsPage) {
 // setAlerts sets where a flow's alerts go. The secret of a webhook that is new is on this answer
 // alone.
 func setAlerts(v *visit, id [16]byte, data *alertsPage) {
-	flow, email, webhook := api.NounFlow.Text(id), v.typed("email"), v.typed("webhook")
+	flow, email, webhook := workspaceapi.NounFlow.Text(id), v.typed("email"), v.typed("webhook")
 	var made struct{ Secret string }
 	fault := v.ask("changeAlerts", map[string]any{
 		"on": v.fields.Get("on") != "", "email": email, "webhookUrl": webhook,
@@ -183,7 +183,7 @@ func (v *visit) secret(title, secret string) {
 // rotateAlertSecret makes a new signing secret, which this answer alone shows.
 func rotateAlertSecret(v *visit, id [16]byte, _ *alertsPage) {
 	var made struct{ Secret string }
-	fault := v.ask("rotateAlertSecret", nil, &made, api.NounFlow.Text(id))
+	fault := v.ask("rotateAlertSecret", nil, &made, workspaceapi.NounFlow.Text(id))
 	switch {
 	case fault != nil:
 		v.problem(fault)
@@ -202,7 +202,7 @@ func rotateAlertSecret(v *visit, id [16]byte, _ *alertsPage) {
 
 // testAlert sends a test to wherever a flow's alerts go.
 func testAlert(v *visit, id [16]byte, data *alertsPage) {
-	fault := v.ask("testAlert", nil, nil, api.NounFlow.Text(id))
+	fault := v.ask("testAlert", nil, nil, workspaceapi.NounFlow.Text(id))
 	if fault != nil && fault.Code == "alert_test_limit" {
 		fault.Detail = "More can be sent after midnight UTC. Alerts that are not tests go out as ever."
 	}

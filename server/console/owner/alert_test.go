@@ -12,10 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tollgate/bench/enginetest"
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server/console/owner"
 	"tollgate/server/provider/mail"
-	api "tollgate/server/workspaceapi"
+	"tollgate/server/workspaceapi"
 )
 
 // postbox takes mails.
@@ -58,26 +58,26 @@ func (s *site) deliverAlerts() {
 }
 
 // watches saves a flow of the visitor's workspace, and returns the address of its alerts.
-func (s *site) watches(workspace uint32) (flow [16]byte, alerts string) {
+func (s *site) watches(ws uint32) (flow [16]byte, alerts string) {
 	flow = enginetest.ID("watched")
-	s.does(state.KindSaveFlow, &state.SaveFlow{
-		Workspace: workspace, ID: flow, Document: state.FlowDocument{
+	s.does(workspace.KindSaveFlow, &workspace.SaveFlow{
+		Workspace: ws, ID: flow, Document: workspace.FlowDocument{
 			Name: "Sign up", URL: "https://acme.example/", Access: "public",
 		},
 	})
-	return flow, owner.Root + "/flows/" + api.NounFlow.Text(flow) + "/alerts"
+	return flow, owner.Root + "/flows/" + workspaceapi.NounFlow.Text(flow) + "/alerts"
 }
 
-func (s *site) alertsOf(workspace uint32, flow [16]byte) state.AlertsView {
-	_, v, _, ok := s.Machine.Alerts(workspace, flow)
+func (s *site) alertsOf(ws uint32, flow [16]byte) workspace.AlertsView {
+	_, v, _, ok := s.Machine.Alerts(ws, flow)
 	require.True(s.t, ok)
 	return v
 }
 
 // TestAnOwnerSetsAlertsOnAPage: where they go, a test that arrives, and what became of it.
 func TestAnOwnerSetsAlertsOnAPage(t *testing.T) {
-	s, workspace := mine(t)
-	flow, page := s.watches(workspace)
+	s, ws := mine(t)
+	flow, page := s.watches(ws)
 	require.Contains(t, s.sees(page[:len(page)-len("/alerts")]), "Off: no alerts")
 	body := s.sees(page)
 	require.Contains(t, body, "Nothing was sent yet")
@@ -96,8 +96,8 @@ func TestAnOwnerSetsAlertsOnAPage(t *testing.T) {
 		require.Equal(t, 303, s.sends(page+"/test", "_once", "2").status)
 	}
 	require.Eventually(t, func() bool {
-		v := s.alertsOf(workspace, flow)
-		return len(v.Deliveries) == 1 && v.Deliveries[0].Status == state.DeliveryDelivered
+		v := s.alertsOf(ws, flow)
+		return len(v.Deliveries) == 1 && v.Deliveries[0].Status == workspace.DeliveryDelivered
 	}, 20*time.Second, 10*time.Millisecond)
 	require.Len(t, s.post.all(), 1)
 	body = s.sees(page)
@@ -109,15 +109,15 @@ func TestAnOwnerSetsAlertsOnAPage(t *testing.T) {
 	require.Contains(t, live.body, "data-finished")
 
 	require.Equal(t, 303, s.sends(page, "email", "ada@example.com", "_once", "3").status)
-	require.False(t, s.alertsOf(workspace, flow).On, "a box that is not ticked is sent as nothing")
-	acts, _ := s.Machine.Acts(workspace, state.Page{Limit: 1})
+	require.False(t, s.alertsOf(ws, flow).On, "a box that is not ticked is sent as nothing")
+	acts, _ := s.Machine.Acts(ws, workspace.Page{Limit: 1})
 	require.Equal(t, "ada@example.com", acts[0].Email, "the history has the person")
 }
 
 // TestASigningSecretIsShownOnce: by the answer to the form that made it, and by nothing else.
 func TestASigningSecretIsShownOnce(t *testing.T) {
-	s, workspace := mine(t)
-	flow, page := s.watches(workspace)
+	s, ws := mine(t)
+	flow, page := s.watches(ws)
 	form := regexp.MustCompile(`whsec_[A-Za-z0-9/=&#;]+`) // "+" is &#43; in HTML
 	set := func() answer {
 		return s.sends(page, "on", "true", "webhook", "https://acme.example/hook", "_once", "1")
@@ -133,25 +133,25 @@ func TestASigningSecretIsShownOnce(t *testing.T) {
 		s.sends(page, "on", "true", "webhook", "https://acme.example/hook2", "_once", "2").status,
 		"another address keeps its secret")
 
-	sealed := s.alertsOf(workspace, flow).Secret
+	sealed := s.alertsOf(ws, flow).Secret
 	a = s.sends(page+"/secret", "_once", "3")
 	require.Equal(t, 200, a.status, a.body)
 	second := form.FindString(a.body)
 	require.NotEmpty(t, second)
 	require.NotEqual(t, first, second)
-	require.Equal(t, sealed, s.alertsOf(workspace, flow).Previous)
+	require.Equal(t, sealed, s.alertsOf(ws, flow).Previous)
 	a = s.sends(page+"/secret", "_once", "3")
 	require.Contains(t, a.body, "This form was sent before")
 	require.Empty(t, form.FindString(a.body))
-	require.Equal(t, sealed, s.alertsOf(workspace, flow).Previous, "and replaces nothing more")
+	require.Equal(t, sealed, s.alertsOf(ws, flow).Previous, "and replaces nothing more")
 	require.Contains(t, s.sees(page), "the one before signs until")
 }
 
 // TestAlertSettingsThatAreRefused: each shows the mistake, keeps its values, and changes nothing.
 func TestAlertSettingsThatAreRefused(t *testing.T) {
-	s, workspace := mine(t)
-	flow, page := s.watches(workspace)
-	long := "https://acme.example/" + strings.Repeat("a", state.MaxAlertURL)
+	s, ws := mine(t)
+	flow, page := s.watches(ws)
+	long := "https://acme.example/" + strings.Repeat("a", workspace.MaxAlertURL)
 	for name, c := range map[string]struct {
 		fields []string
 		status int
@@ -179,23 +179,23 @@ func TestAlertSettingsThatAreRefused(t *testing.T) {
 			require.Equal(t, 1, strings.Count(a.body, "autofocus"), name)
 			require.Contains(t, a.body, `aria-invalid="true" aria-describedby="`+c.fields[0]+`-wrong"`, name)
 		}
-		require.Zero(t, s.alertsOf(workspace, flow), name)
+		require.Zero(t, s.alertsOf(ws, flow), name)
 	}
 	require.Contains(t, s.sends(page, "on", "true", "email", "ada@", "webhook", "").body,
 		`value="ada@"`)
-	s.does(state.KindSetAlerts, &state.SetAlerts{
-		Workspace: workspace, Flow: flow, HasEmail: true, Email: "ada@example.com",
+	s.does(workspace.KindSetAlerts, &workspace.SetAlerts{
+		Workspace: ws, Flow: flow, HasEmail: true, Email: "ada@example.com",
 	})
-	for i := range state.MaxAlertTests + 1 {
+	for i := range workspace.MaxAlertTests + 1 {
 		a := s.sends(page+"/test", "_once", string(rune('a'+i)))
-		require.Equal(t, map[bool]int{true: 303, false: 429}[i < state.MaxAlertTests], a.status)
+		require.Equal(t, map[bool]int{true: 303, false: 429}[i < workspace.MaxAlertTests], a.status)
 	}
 }
 
 // TestOnlyTheOwnerSetsAlerts: not another owner, not an agent, not a form of another session.
 func TestOnlyTheOwnerSetsAlerts(t *testing.T) {
-	s, workspace := mine(t)
-	flow, page := s.watches(workspace)
+	s, ws := mine(t)
+	flow, page := s.watches(ws)
 	ada := *s.who
 	fields := []string{"on", "true", "email", "eve@example.com", "webhook", ""}
 	for name, who := range map[string]func(){
@@ -206,7 +206,7 @@ func TestOnlyTheOwnerSetsAlerts(t *testing.T) {
 		},
 		"who says it is theirs": func() { // a session that points at another owner's workspace
 			s.signIn("eve")
-			s.who.Workspace = workspace
+			s.who.Workspace = ws
 		},
 		"an agent":     func() { s.who.Agent = true },
 		"another form": func() { s.who.Token = "another" },
@@ -224,7 +224,7 @@ func TestOnlyTheOwnerSetsAlerts(t *testing.T) {
 			a := s.ask("POST", path, form)
 			require.Contains(t, []int{401, 403, 404}, a.status, "%s: %s", name, a.body)
 		}
-		require.Zero(t, s.alertsOf(workspace, flow), name)
+		require.Zero(t, s.alertsOf(ws, flow), name)
 		again := ada
 		s.who = &again
 	}

@@ -8,10 +8,10 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server"
 	"tollgate/server/console/page"
-	api "tollgate/server/workspaceapi"
+	"tollgate/server/workspaceapi"
 )
 
 // approvePath is the path of approval links.
@@ -49,9 +49,9 @@ func forBrowser(ctx *fasthttp.RequestCtx) bool {
 type approvalPage struct {
 	Path     string
 	Label    string
-	Purchase state.PurchaseView
+	Purchase workspace.PurchaseView
 	// Flow is the flow of the request; nil where runs are bought ahead, or it was archived.
-	Flow     *state.FlowView
+	Flow     *workspace.FlowView
 	Confirms bool
 	// Claimed: the workspace has an owner; Theirs: the viewer; Signed: the viewer is signed in.
 	Claimed, Theirs, Signed bool
@@ -156,7 +156,7 @@ func (p *Pages) decideApproval(x *server.Exchange) {
 	}
 	fault = v.ask("decideApproval", map[string]string{"action": v.fields.Get("action")}, nil,
 		string(x.Param(0)))
-	session, _ := p.config.Machine.Session(v.who.Session, state.SurfaceWorkspaces, v.now())
+	session, _ := p.config.Machine.Session(v.who.Session, workspace.SurfaceWorkspaces, v.now())
 	switch {
 	case fault != nil && fault.Code == faultLink.Code: // it has ended since it was looked at
 		v.ended()
@@ -177,14 +177,14 @@ func (p *Pages) decideApproval(x *server.Exchange) {
 		})
 	default: // the pages now show this workspace
 		v.site.Redirect(x, Root+"/purchases/"+
-			api.NounPurchase.Text(data.Purchase.ID)+"?done=approve")
+			workspaceapi.NounPurchase.Text(data.Purchase.ID)+"?done=approve")
 	}
 }
 
 // returnRoute is where payers come back to from the payment provider's page.
 func (p *Pages) returnRoute() server.Route {
 	return server.Route{
-		Method: "GET", Path: api.ReturnPath + "{id}", Operation: "owner return",
+		Method: "GET", Path: workspaceapi.ReturnPath + "{id}", Operation: "owner return",
 		Access: server.AccessOpen, Handle: p.showReturn,
 	}
 }
@@ -200,11 +200,11 @@ func (p *Pages) showReturn(x *server.Exchange) {
 		v.fail(faultBusy)
 		return
 	}
-	id, ok := v.id(api.NounPurchase)
+	id, ok := v.id(workspaceapi.NounPurchase)
 	if !ok {
 		return
 	}
-	path := Root + "/purchases/" + api.NounPurchase.Text(id)
+	path := Root + "/purchases/" + workspaceapi.NounPurchase.Text(id)
 	if err == nil && !who.Agent && who.Workspace != 0 {
 		if _, theirs := p.config.Machine.Purchase(who.Workspace, id); theirs {
 			p.site.Redirect(x, path+"?done=payment")

@@ -9,16 +9,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tollgate/bench/enginetest"
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server/console/owner"
-	api "tollgate/server/workspaceapi"
+	"tollgate/server/workspaceapi"
 )
 
 // paying approves a purchase of two runs, and returns its page and the provider's payment page.
-func (s *site) paying(workspace uint32) (purchase, payment string) {
+func (s *site) paying(ws uint32) (purchase, payment string) {
 	s.t.Helper()
-	s.asks(workspace, "first")
-	purchase = owner.Root + "/purchases/" + api.NounPurchase.Text(enginetest.ID("first"))
+	s.asks(ws, "first")
+	purchase = owner.Root + "/purchases/" + workspaceapi.NounPurchase.Text(enginetest.ID("first"))
 	require.Equal(s.t, 303, s.sends(purchase, "action", "approve").status)
 	payment = strings.TrimPrefix(s.purchase("first").URL, origin)
 	require.True(s.t, strings.HasPrefix(payment, "/pay/workspace/"), payment)
@@ -42,8 +42,8 @@ func leadsTo(t *testing.T, body, words string) string {
 // TestBackAfterPaying: the provider's page leads back to the purchase's. Going back to any page on
 // the way, and sending any of their forms again, shows that it is paid, and charges nothing.
 func TestBackAfterPaying(t *testing.T) {
-	s, workspace := mine(t)
-	purchase, payment := s.paying(workspace)
+	s, ws := mine(t)
+	purchase, payment := s.paying(ws)
 	require.Contains(t, s.sees(purchase), `id="pay"`)
 	back := leadsTo(t, s.ask("GET", payment, nil).body, "Cancel and return")
 	require.Equal(t, 303, s.ask("GET", back, nil).status, "who does not pay comes back, too")
@@ -72,26 +72,27 @@ func TestBackAfterPaying(t *testing.T) {
 		require.NotContains(t, body, "<button id=\"approve\"")
 		require.Contains(t, s.ask("GET", payment, nil).body, "This invoice is paid")
 	}
-	account, _ := s.Machine.Account(workspace, 0)
+	account, _ := s.Machine.Account(ws, 0)
 	require.EqualValues(t, 2, account.RunsLeft)
 	require.EqualValues(t, 1000, account.SpentCents)
 	bought := s.purchase("first")
-	require.Equal(t, state.PurchaseSucceeded, bought.Status)
+	require.Equal(t, workspace.PurchaseSucceeded, bought.Status)
 	require.Empty(t, bought.Returns, "there was one payment")
 }
 
 // TestTheWayBackIsOurs: others than the purchase's owner see nothing of it, and nothing in the
 // address leads elsewhere.
 func TestTheWayBackIsOurs(t *testing.T) {
-	s, workspace := mine(t)
-	_, payment := s.paying(workspace)
+	s, ws := mine(t)
+	_, payment := s.paying(ws)
 	back := leadsTo(t, s.ask("GET", payment, nil).body, "Cancel and return")
 	ada := s.who
 	s.who = nil
 	seen := s.sees(back)
 	require.Contains(t, seen, "You may close this page")
 	require.NotContains(t, seen, "Acme")
-	require.Equal(t, owner.Root+"/purchases/"+api.NounPurchase.Text(enginetest.ID("first")),
+	require.Equal(t,
+		owner.Root+"/purchases/"+workspaceapi.NounPurchase.Text(enginetest.ID("first")),
 		leadsTo(t, seen, "To the purchase"))
 	s.signIn("eve")
 	require.Equal(t, seen, s.sees(back))
@@ -99,13 +100,16 @@ func TestTheWayBackIsOurs(t *testing.T) {
 	agent.Agent = true
 	s.who = &agent
 	require.Equal(t, seen, s.sees(back))
-	unknown := api.ReturnPath + api.NounPurchase.Text(enginetest.ID("no purchase"))
+	unknown := workspaceapi.ReturnPath +
+		workspaceapi.NounPurchase.Text(enginetest.ID("no purchase"))
 	require.Equal(t, 200, s.ask("GET", unknown, nil).status, "one that is there looks like one that is not")
 
 	s.who = ada
 	for _, path := range []string{
-		api.ReturnPath + "https:%2f%2fevil.example", api.ReturnPath + "%2f%2fevil.example",
-		api.ReturnPath + "pur_x", back + "?return=https://evil.example", back + "?done=//evil.example",
+		workspaceapi.ReturnPath + "https:%2f%2fevil.example",
+		workspaceapi.ReturnPath + "%2f%2fevil.example",
+		workspaceapi.ReturnPath + "pur_x", back + "?return=https://evil.example",
+		back + "?done=//evil.example",
 	} {
 		a := s.ask("GET", path, nil)
 		require.NotContains(t, string(a.header.Peek("Location")), "evil", path)

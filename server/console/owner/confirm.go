@@ -5,16 +5,16 @@ import (
 	"strconv"
 	"time"
 
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server"
 	"tollgate/server/console/page"
-	api "tollgate/server/workspaceapi"
+	"tollgate/server/workspaceapi"
 )
 
 // confirmRoutes are the page that confirms an e-mail address for alerts. It needs no session: the
 // link was mailed to that address alone. GET shows, POST acts.
 func (p *Pages) confirmRoutes() []server.Route {
-	const path = Root + api.ConfirmPath + "{flow}/{token}"
+	const path = Root + workspaceapi.ConfirmPath + "{flow}/{token}"
 	return []server.Route{
 		{
 			Method: "GET", Path: path, Operation: "owner asks address", Access: server.AccessOpen,
@@ -32,7 +32,7 @@ var faultAddress = server.NewFault(404, "not_found", "This link is no longer val
 		"The owner of the workspace can have another one sent.")
 
 type addressPage struct {
-	state.AddressView
+	workspace.AddressView
 	Path string
 	Done bool
 }
@@ -44,7 +44,7 @@ func (p *Pages) address(x *server.Exchange) (v *visit, data addressPage, ok bool
 		v.fail(faultBusy)
 		return v, data, false
 	}
-	flow, _ := api.NounFlow.Parse(string(x.Param(0)))
+	flow, _ := workspaceapi.NounFlow.Parse(string(x.Param(0)))
 	data.AddressView, ok = p.config.Machine.AddressByLink(flow, sha256.Sum256(x.Param(1)), v.now())
 	if !ok {
 		v.fail(faultAddress)
@@ -93,7 +93,7 @@ func askAddress(v *visit, id [16]byte, data *alertsPage) {
 	if err != nil {
 		until = 0 // as if there were no link
 	}
-	fault := v.ask("askAddress", linkShown{until}, nil, api.NounFlow.Text(id))
+	fault := v.ask("askAddress", linkShown{until}, nil, workspaceapi.NounFlow.Text(id))
 	done := "asked"
 	if askedBefore(fault) {
 		fault, done = nil, "asked-before"
@@ -104,5 +104,5 @@ func askAddress(v *visit, id [16]byte, data *alertsPage) {
 // askedBefore reports whether another form has asked for the link: it is not known here whether its
 // mail went out.
 func askedBefore(fault *server.Fault) bool {
-	return fault != nil && fault.Code == api.FaultAsked.Code
+	return fault != nil && fault.Code == workspaceapi.FaultAsked.Code
 }

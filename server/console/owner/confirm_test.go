@@ -11,9 +11,9 @@ import (
 
 	"tollgate/bench/enginetest"
 	"tollgate/engine"
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server/console/owner"
-	api "tollgate/server/workspaceapi"
+	"tollgate/server/workspaceapi"
 )
 
 // linkIn finds the link that a mail asks by.
@@ -28,8 +28,8 @@ func linkIn(t *testing.T, text string) string {
 // TestAnAddressIsAsked: before anything else is mailed there. Opening the link, as mail scanners
 // do, confirms nothing; nor does a form of another site. It works once.
 func TestAnAddressIsAsked(t *testing.T) {
-	s, workspace := mine(t)
-	flow, page := s.watches(workspace)
+	s, ws := mine(t)
+	flow, page := s.watches(ws)
 	set := []string{"on", "true", "email", "team@example.com", "webhook", ""}
 	for range 2 { // sent twice, one link is mailed
 		require.Equal(t, 303, s.sends(page, append(set, "_once", "1")...).status)
@@ -53,7 +53,7 @@ func TestAnAddressIsAsked(t *testing.T) {
 	require.Equal(t, 403, s.ask("POST", link, nil, "Sec-Fetch-Site", "cross-site").status)
 	require.Equal(t, 404, s.ask("POST", link+"x", nil).status)
 	require.Equal(t, 404, s.ask("GET", strings.Replace(link, "flow_", "run_", 1), nil).status)
-	require.True(t, s.alertsOf(workspace, flow).Unconfirmed)
+	require.True(t, s.alertsOf(ws, flow).Unconfirmed)
 	require.Len(t, s.post.all(), 1, "nothing else is mailed there")
 
 	a := s.ask("POST", link, nil)
@@ -62,7 +62,7 @@ func TestAnAddressIsAsked(t *testing.T) {
 	require.Equal(t, 404, s.ask("POST", link, nil).status)
 	require.Equal(t, 404, s.ask("GET", link, nil).status)
 	require.Eventually(t, func() bool {
-		return s.alertsOf(workspace, flow).Deliveries[0].Status == state.DeliveryDelivered
+		return s.alertsOf(ws, flow).Deliveries[0].Status == workspace.DeliveryDelivered
 	}, 20*time.Second, 10*time.Millisecond, "what waited goes out")
 	require.Equal(t, "team@example.com", s.post.all()[1].To)
 	s.who = ada
@@ -72,24 +72,24 @@ func TestAnAddressIsAsked(t *testing.T) {
 // TestLinksThatAskAreCounted: five a day; the one before stops working. One's own address needs
 // none.
 func TestLinksThatAskAreCounted(t *testing.T) {
-	s, workspace := mine(t)
-	flow, page := s.watches(workspace)
+	s, ws := mine(t)
+	flow, page := s.watches(ws)
 	require.Equal(t, 303, s.sends(page, "on", "true", "email", "Ada@example.com", "webhook", "").status)
 	require.Empty(t, s.post.all(), "who signs in with an address has it")
 	require.Equal(t, 409, s.sends(page+"/confirm").status)
 	again := func() answer {
-		until := s.alertsOf(workspace, flow).LinkUntil
+		until := s.alertsOf(ws, flow).LinkUntil
 		return s.sends(page+"/confirm", "until", strconv.FormatInt(until, 10))
 	}
 	require.Equal(t, 303, s.sends(page, "email", "team@example.com", "webhook", "", "_once", "2").status)
-	for range state.MaxAddressAsks - 1 {
+	for range workspace.MaxAddressAsks - 1 {
 		require.Equal(t, 303, again().status)
 	}
 	over := again()
 	require.Equal(t, 429, over.status)
 	require.Contains(t, over.body, "No link was sent")
 	mails := s.post.all()
-	require.Len(t, mails, state.MaxAddressAsks)
+	require.Len(t, mails, workspace.MaxAddressAsks)
 	require.Equal(t, 404, s.ask("GET", linkIn(t, mails[0].Text), nil).status)
 	s.sees(linkIn(t, mails[len(mails)-1].Text))
 }
@@ -97,10 +97,10 @@ func TestLinksThatAskAreCounted(t *testing.T) {
 // TestALinkThatIsNotSentIsSaid: the page says that the mail failed, even when it also shows the
 // secret of a new webhook.
 func TestALinkThatIsNotSentIsSaid(t *testing.T) {
-	s, workspace := mine(t)
-	_, page := s.watches(workspace)
+	s, ws := mine(t)
+	_, page := s.watches(ws)
 	s.Before(func(kind engine.Kind) engine.Outcome {
-		if kind == state.KindAskAddress {
+		if kind == workspace.KindAskAddress {
 			return engine.OutcomeOverloaded
 		}
 		return engine.OutcomeNone
@@ -119,8 +119,8 @@ func TestALinkThatIsNotSentIsSaid(t *testing.T) {
 // TestALinkIsNotSaidToBeOnItsWayUnlessItIs: not by the form of a page from before, or by a form
 // that is sent twice, of which the first mail has failed.
 func TestALinkIsNotSaidToBeOnItsWayUnlessItIs(t *testing.T) {
-	s, workspace := mine(t)
-	flow, page := s.watches(workspace)
+	s, ws := mine(t)
+	flow, page := s.watches(ws)
 	s.post.refuses = true
 	set := []string{"on", "true", "email", "team@example.com", "webhook", "", "_once", "1"}
 	require.Equal(t, 503, s.sends(page, set...).status)
@@ -129,7 +129,7 @@ func TestALinkIsNotSaidToBeOnItsWayUnlessItIs(t *testing.T) {
 	body := s.sees(string(again.header.Peek("Location")))
 	require.Contains(t, body, "If the link does not arrive")
 
-	shown := strconv.FormatInt(s.alertsOf(workspace, flow).LinkUntil, 10)
+	shown := strconv.FormatInt(s.alertsOf(ws, flow).LinkUntil, 10)
 	s.Later(time.Second)
 	require.Equal(t, 503, s.sends(page+"/confirm", "until", shown, "_once", "2").status)
 	again = s.sends(page+"/confirm", "until", shown, "_once", "2")
@@ -140,7 +140,7 @@ func TestALinkIsNotSaidToBeOnItsWayUnlessItIs(t *testing.T) {
 	require.Contains(t, body, "A link was asked for before")
 
 	s.post.refuses = false
-	shown = strconv.FormatInt(s.alertsOf(workspace, flow).LinkUntil, 10)
+	shown = strconv.FormatInt(s.alertsOf(ws, flow).LinkUntil, 10)
 	again = s.sends(page+"/confirm", "until", shown, "_once", "3")
 	require.Contains(t, s.sees(string(again.header.Peek("Location"))), "The link is on its way")
 	require.Len(t, s.post.all(), 1)
@@ -154,12 +154,12 @@ func TestHostileTextsWhereAnAddressIsAsked(t *testing.T) {
 		require.Equal(t, 303, s.sends(owner.Root+"/you/workspaces", "label", payload).status)
 		s.again()
 		id := enginetest.ID("flow")
-		s.does(state.KindSaveFlow, &state.SaveFlow{
-			Workspace: s.who.Workspace, ID: id, Document: state.FlowDocument{
+		s.does(workspace.KindSaveFlow, &workspace.SaveFlow{
+			Workspace: s.who.Workspace, ID: id, Document: workspace.FlowDocument{
 				Name: payload + "\nhttps://evil.example/", Access: "public",
 			},
 		})
-		page := owner.Root + "/flows/" + api.NounFlow.Text(id) + "/alerts"
+		page := owner.Root + "/flows/" + workspaceapi.NounFlow.Text(id) + "/alerts"
 		require.Equal(t, 303, s.sends(page, "email", "team@example.com", "webhook", "").status)
 		text := s.post.all()[0].Text
 		require.NotContains(t, text, "https://evil")

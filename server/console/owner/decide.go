@@ -4,10 +4,10 @@ import (
 	"strconv"
 	"strings"
 
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server"
 	"tollgate/server/console/page"
-	api "tollgate/server/workspaceapi"
+	"tollgate/server/workspaceapi"
 )
 
 // finish ends a form: errors are shown on the page that again shows, success on the page that is
@@ -96,7 +96,7 @@ func decidePurchase(v *visit) {
 	if !ok {
 		return
 	}
-	what, id := v.fields.Get("action"), api.NounPurchase.Text(found.ID)
+	what, id := v.fields.Get("action"), workspaceapi.NounPurchase.Text(found.ID)
 	fault := faultForm
 	switch what {
 	case "approve", "deny":
@@ -135,20 +135,20 @@ func rotateKeys(v *visit) {
 
 // confirmSignup confirms that an agent may sign up at a flow's product.
 func confirmSignup(v *visit, id [16]byte) {
-	fault := v.ask("confirmSignup", nil, nil, api.NounFlow.Text(id))
-	v.finish(fault, showFlow, Root+"/flows/"+api.NounFlow.Text(id), "confirm")
+	fault := v.ask("confirmSignup", nil, nil, workspaceapi.NounFlow.Text(id))
+	v.finish(fault, showFlow, Root+"/flows/"+workspaceapi.NounFlow.Text(id), "confirm")
 }
 
 // markReady reports whether an issue is fixed; the next run decides.
 func markReady(v *visit, id [16]byte) {
 	note := v.typed("note")
 	fault := v.ask("changeIssue", map[string]string{"status": "fix_ready", "note": note}, nil,
-		api.NounIssue.Text(id))
+		workspaceapi.NounIssue.Text(id))
 	if fault != nil && fault.Code == "invalid_issue_status" && v.said(id, note) {
 		fault = nil // by the same form, which was sent twice
 	}
 	if fault != nil {
-		v.fields.Set("issue", api.NounIssue.Text(id)) // whose form keeps the note
+		v.fields.Set("issue", workspaceapi.NounIssue.Text(id)) // whose form keeps the note
 	}
 	v.finish(fault, showIssues, Root+"/issues", "ready")
 }
@@ -156,5 +156,5 @@ func markReady(v *visit, id [16]byte) {
 // said reports whether an issue waits for its verifying run, with this note.
 func (v *visit) said(id [16]byte, note string) bool {
 	issue, known := v.config.Machine.Issue(v.who.Workspace, id)
-	return known && issue.Status == state.IssueFixReady && issue.Note == note
+	return known && issue.Status == workspace.IssueFixReady && issue.Note == note
 }

@@ -3,10 +3,10 @@ package owner
 import (
 	"strconv"
 
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	sdk "tollgate/sdk/go"
 	"tollgate/server/console/page"
-	api "tollgate/server/workspaceapi"
+	"tollgate/server/workspaceapi"
 )
 
 // draft is a flow as a form holds it: one that is to be made, or a change of one.
@@ -14,11 +14,11 @@ type draft struct {
 	// ID is the flow's from the form's first showing on: sent again, it is the same flow.
 	ID string
 	// Saved is the flow as it is; nil of a new one.
-	Saved  *state.FlowView
+	Saved  *workspace.FlowView
 	Fields map[string]string
 	// Wrong is the field that was refused.
 	Wrong  string
-	Agents []api.Agent
+	Agents []workspaceapi.Agent
 }
 
 // Is reports whether a field of the form has this value.
@@ -27,7 +27,7 @@ func (d *draft) Is(name, value string) bool { return d.Fields[name] == value }
 // newFlow is the form for a new flow.
 func newFlow(v *visit) {
 	v.showDraft(&draft{
-		ID:     api.NounFlow.Text(api.NewFlow()),
+		ID:     workspaceapi.NounFlow.Text(workspaceapi.NewFlow()),
 		Fields: map[string]string{"access": "public", "verification.status": "200"},
 	})
 }
@@ -47,7 +47,7 @@ func editFlow(v *visit) {
 	if flow.VerificationStatus != 0 {
 		fields["verification.status"] = strconv.Itoa(int(flow.VerificationStatus))
 	}
-	v.showDraft(&draft{ID: api.NounFlow.Text(flow.ID), Saved: &flow, Fields: fields})
+	v.showDraft(&draft{ID: workspaceapi.NounFlow.Text(flow.ID), Saved: &flow, Fields: fields})
 }
 
 func (v *visit) showDraft(d *draft) {
@@ -67,18 +67,18 @@ func (v *visit) showDraft(d *draft) {
 
 // saveFlow makes or changes the flow that the form names.
 func saveFlow(v *visit) {
-	id, ok := api.NounFlow.Parse(v.fields.Get("id"))
+	id, ok := workspaceapi.NounFlow.Parse(v.fields.Get("id"))
 	if !ok {
 		v.problem(faultForm)
 		newFlow(v)
 		return
 	}
-	fault := v.ask("saveFlow", v.flowFields(), nil, api.NounFlow.Text(id))
+	fault := v.ask("saveFlow", v.flowFields(), nil, workspaceapi.NounFlow.Text(id))
 	if fault == nil {
-		v.finish(nil, nil, Root+"/flows/"+api.NounFlow.Text(id), "save")
+		v.finish(nil, nil, Root+"/flows/"+workspaceapi.NounFlow.Text(id), "save")
 		return
 	}
-	d := &draft{ID: api.NounFlow.Text(id), Fields: map[string]string{}}
+	d := &draft{ID: workspaceapi.NounFlow.Text(id), Fields: map[string]string{}}
 	if len(fault.Fields) > 0 {
 		d.Wrong = fault.Fields[0].Field
 	}
@@ -123,6 +123,6 @@ func (v *visit) change(name string) sdk.Change[string] {
 
 // archiveFlow takes a flow out of the list; its runs stay.
 func archiveFlow(v *visit, id [16]byte) {
-	fault := v.ask("archiveFlow", nil, nil, api.NounFlow.Text(id))
+	fault := v.ask("archiveFlow", nil, nil, workspaceapi.NounFlow.Text(id))
 	v.finish(fault, showFlow, Root+"/flows", "archive")
 }

@@ -1,17 +1,18 @@
 package owner
 
 import (
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server/console/page"
-	api "tollgate/server/workspaceapi"
+	"tollgate/server/workspaceapi"
 )
 
-var flows = records[state.FlowView]{
-	api.NounFlow, (*state.Machine).Flows, func(f *state.FlowView) [16]byte { return f.ID },
+var flows = records[workspace.FlowView]{
+	workspaceapi.NounFlow, (*workspace.Machine).Flows,
+	func(f *workspace.FlowView) [16]byte { return f.ID },
 }
 
 type flowsPage struct {
-	list[state.FlowView]
+	list[workspace.FlowView]
 	Origin string
 }
 
@@ -23,9 +24,9 @@ func showFlows(v *visit) {
 }
 
 type flowPage struct {
-	state.FlowView
-	Runs   []state.RunView
-	Issues []state.IssueView
+	workspace.FlowView
+	Runs   []workspace.RunView
+	Issues []workspace.IssueView
 	Price  uint32
 	// Alerts describes the alerts' destinations in words.
 	Alerts string
@@ -33,7 +34,7 @@ type flowPage struct {
 
 // Unreadiness is the reason why no agent can run it, in words; empty where one can.
 func (f *flowPage) Unreadiness() string {
-	if f.Unready == state.UnreadyVerificationOpen && !f.Preflighted {
+	if f.Unready == workspace.UnreadyVerificationOpen && !f.Preflighted {
 		return "Its verification has not been called yet. Run it… calls it, and shows what a run costs."
 	}
 	return unreadiness[f.Unready.String()]
@@ -50,7 +51,7 @@ var unreadiness = map[string]string{
 }
 
 func showFlow(v *visit) {
-	id, ok := v.id(api.NounFlow)
+	id, ok := v.id(workspaceapi.NounFlow)
 	if !ok {
 		return
 	}
@@ -62,26 +63,29 @@ func showFlow(v *visit) {
 	data := flowPage{
 		FlowView: flow, Price: v.config.Machine.Policy().RunCents, Alerts: alertsSay(&alerts),
 	}
-	runs, _ := v.config.Machine.Runs(v.who.Workspace, state.Page{Limit: 100})
+	runs, _ := v.config.Machine.Runs(v.who.Workspace, workspace.Page{Limit: 100})
 	for i := range runs {
 		if runs[i].Flow == id && len(data.Runs) < 10 {
 			data.Runs = append(data.Runs, runs[i])
 		}
 	}
-	issues, _ := v.config.Machine.Issues(v.who.Workspace, state.Page{Limit: 100})
+	issues, _ := v.config.Machine.Issues(v.who.Workspace, workspace.Page{Limit: 100})
 	for i := range issues {
-		if issues[i].Flow == id && issues[i].Status != state.IssueClosed && len(data.Issues) < 10 {
+		open := issues[i].Status != workspace.IssueClosed
+		if open && issues[i].Flow == id && len(data.Issues) < 10 {
 			data.Issues = append(data.Issues, issues[i])
 		}
 	}
 	v.show(page.View{
 		Page: "flow", Title: flow.Name, Data: &data,
-		Crumbs: []page.Link{{Text: "Flows", URL: Root + "/flows"}, {Text: api.NounFlow.Text(id)}},
+		Crumbs: []page.Link{{Text: "Flows", URL: Root + "/flows"},
+			{Text: workspaceapi.NounFlow.Text(id)}},
 	})
 }
 
-var issues = records[state.IssueView]{
-	api.NounIssue, (*state.Machine).Issues, func(i *state.IssueView) [16]byte { return i.ID },
+var issues = records[workspace.IssueView]{
+	workspaceapi.NounIssue, (*workspace.Machine).Issues,
+	func(i *workspace.IssueView) [16]byte { return i.ID },
 }
 
 var showIssues = issues.page("issues", "Issues",

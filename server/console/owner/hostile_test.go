@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tollgate/bench/enginetest"
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server/console/owner"
-	api "tollgate/server/workspaceapi"
+	"tollgate/server/workspaceapi"
 )
 
 // full is a site with one record of everything, all of whose texts are this one: a person who owns
@@ -24,22 +24,22 @@ func full(t *testing.T, text string) *site {
 	t.Helper()
 	s := open(t, hostile(text))
 	session := sha256.Sum256([]byte("session"))
-	s.does(state.KindSignIn, &state.SignIn{
+	s.does(workspace.KindSignIn, &workspace.SignIn{
 		ID: enginetest.ID("person"), Issuer: "https://id.example", Subject: text, Email: text,
-		Name: text, Session: session, Surface: state.SurfaceWorkspaces,
+		Name: text, Session: session, Surface: workspace.SurfaceWorkspaces,
 	})
 	s.who = &owner.Visitor{Name: text, Token: "token", Session: session}
 	s.fill(text)
-	s.does(state.KindSignIn, &state.SignIn{
+	s.does(workspace.KindSignIn, &workspace.SignIn{
 		ID: enginetest.ID("agent"), Issuer: "https://id.example", Subject: text + "bot", Email: text,
 		Name: text, OwnerEmail: text, Agent: true, Session: [32]byte{9},
-		Surface: state.SurfaceWorkspaces, Workspace: enginetest.ID("agent's"),
+		Surface: workspace.SurfaceWorkspaces, Workspace: enginetest.ID("agent's"),
 	})
 	second, _ := s.signUp(text + "second")
 	s.asks(second, "asked")
 	s.again()
 	require.NotZero(t, s.who.Workspace, "it is the person's")
-	links, _ := s.Machine.Links(s.who.Person, state.Page{Limit: 5})
+	links, _ := s.Machine.Links(s.who.Person, workspace.Page{Limit: 5})
 	require.Len(t, links, 1)
 	return s
 }
@@ -48,14 +48,14 @@ const asked = "/approve/token-asked"
 
 // filled is a row's address, of a record that is there.
 func filled(s *site, r owner.Row) string {
-	links, _ := s.Machine.Links(s.who.Person, state.Page{Limit: 1})
-	issues, _ := s.Machine.Issues(s.who.Workspace, state.Page{Limit: 1})
+	links, _ := s.Machine.Links(s.who.Person, workspace.Page{Limit: 1})
+	issues, _ := s.Machine.Issues(s.who.Workspace, workspace.Page{Limit: 1})
 	id := map[string]string{
-		"/console/runs/":      api.NounRun.Text(enginetest.ID("waiting")),
-		"/console/flows/":     api.NounFlow.Text(enginetest.ID("flow")),
-		"/console/purchases/": api.NounPurchase.Text(enginetest.ID("purchase")),
-		"/console/issues/":    api.NounIssue.Text(issues[0].ID),
-		"/console/you/links/": api.NounLink.Text(links[0].ID),
+		"/console/runs/":      workspaceapi.NounRun.Text(enginetest.ID("waiting")),
+		"/console/flows/":     workspaceapi.NounFlow.Text(enginetest.ID("flow")),
+		"/console/purchases/": workspaceapi.NounPurchase.Text(enginetest.ID("purchase")),
+		"/console/issues/":    workspaceapi.NounIssue.Text(issues[0].ID),
+		"/console/you/links/": workspaceapi.NounLink.Text(links[0].ID),
 		"/approve/":           "token-asked",
 	}
 	at := strings.IndexByte(r.Path, '{')
@@ -95,7 +95,8 @@ func TestScriptInEveryField(t *testing.T) {
 		}
 		s.who = ada
 		for _, form := range [][]string{
-			{"/flows", "id", api.NounFlow.Text(enginetest.ID("flow")), "name", payload, "task", payload},
+			{"/flows", "id", workspaceapi.NounFlow.Text(enginetest.ID("flow")), "name", payload,
+				"task", payload},
 			{"/you/claim", "code", payload},
 			{"/billing", "cap", payload},
 			{"/inspections", "url", payload},
@@ -204,7 +205,7 @@ func TestMailScannersOpenEveryLink(t *testing.T) {
 			require.Greater(t, len(seen), 25)
 		}
 	}
-	require.Equal(t, state.PurchaseApproval, s.purchase("asked").Status)
+	require.Equal(t, workspace.PurchaseApproval, s.purchase("asked").Status)
 }
 
 // TestAStolenApprovalLink: it shows its request, and is not a key: not without a session, not for
@@ -212,11 +213,11 @@ func TestMailScannersOpenEveryLink(t *testing.T) {
 // that others see.
 func TestAStolenApprovalLink(t *testing.T) {
 	s := open(t, quiet)
-	workspace, _ := s.signUp("Acme")
+	ws, _ := s.signUp("Acme")
 	s.signIn("ada")
 	ada := s.who
 	require.Equal(t, 303, s.sends(owner.Root+"/you/claim", "code", "code Acme").status)
-	link := "/approve/" + s.asks(workspace, "first")
+	link := "/approve/" + s.asks(ws, "first")
 	s.signIn("eve")
 	eve := s.who
 	agent := *ada
@@ -248,35 +249,36 @@ func TestAStolenApprovalLink(t *testing.T) {
 // TestAReplayedApprovalLink: one that was replaced, used, denied, cancelled or is seven days old
 // shows and does nothing; repeating a form does not repeat its effect.
 func TestAReplayedApprovalLink(t *testing.T) {
-	ended := map[string]func(s *site, workspace uint32, link string){
-		"replaced": func(s *site, workspace uint32, _ string) {
-			s.does(state.KindRenewLink, &state.RenewLink{
-				Workspace: workspace, ID: enginetest.ID("first"), Link: [32]byte{1},
+	ended := map[string]func(s *site, ws uint32, link string){
+		"replaced": func(s *site, ws uint32, _ string) {
+			s.does(workspace.KindRenewLink, &workspace.RenewLink{
+				Workspace: ws, ID: enginetest.ID("first"), Link: [32]byte{1},
 			})
 		},
 		"denied": func(s *site, _ uint32, link string) {
 			require.Equal(t, 200, s.sends(link, "action", "deny").status)
 		},
-		"cancelled": func(s *site, workspace uint32, _ string) {
-			s.does(state.KindCancelPurchase, &state.CancelPurchase{
-				Workspace: workspace, ID: enginetest.ID("first"),
+		"cancelled": func(s *site, ws uint32, _ string) {
+			s.does(workspace.KindCancelPurchase, &workspace.CancelPurchase{
+				Workspace: ws, ID: enginetest.ID("first"),
 			})
 		},
 		"paid": func(s *site, _ uint32, link string) {
 			require.Equal(t, 303, s.sends(link, "action", "approve").status)
-			s.does(state.KindNotePayment, &state.NotePayment{
-				ID: enginetest.ID("first"), Result: state.PaymentPaid, Payment: "pi", Card: "card",
+			s.does(workspace.KindNotePayment, &workspace.NotePayment{
+				ID: enginetest.ID("first"), Result: workspace.PaymentPaid, Payment: "pi",
+				Card: "card",
 			})
 		},
 		"old": func(s *site, _ uint32, _ string) {
-			s.Later(state.ApprovalMS*time.Millisecond + time.Second)
+			s.Later(workspace.ApprovalMS*time.Millisecond + time.Second)
 		},
 	}
 	for name, end := range ended {
 		t.Run(name, func(t *testing.T) {
-			s, workspace := mine(t)
-			link := "/approve/" + s.asks(workspace, "first")
-			end(s, workspace, link)
+			s, ws := mine(t)
+			link := "/approve/" + s.asks(ws, "first")
+			end(s, ws, link)
 			before := s.purchase("first")
 			s.unchanged(name, func() {
 				require.Equal(t, 404, s.ask("GET", link, nil).status)
@@ -300,20 +302,20 @@ func TestAReplayedApprovalLink(t *testing.T) {
 
 // blocked lets the run that waits end blocked at another step, so that there is an open issue.
 func (s *site) blocked() {
-	s.does(state.KindResumeRun, &state.ResumeRun{
+	s.does(workspace.KindResumeRun, &workspace.ResumeRun{
 		Workspace: s.who.Workspace, ID: enginetest.ID("waiting"), Agent: "clever exec Acme",
 	})
-	s.does(state.KindClaimRun, &state.ClaimRun{Worker: "w", LeaseMS: 60_000})
-	s.does(state.KindFinishRun, &state.FinishRun{
-		Run: enginetest.ID("waiting"), Token: 2, Status: state.RunCompleted,
-		Outcome: state.OutcomeBlocked, Step: "pay", Code: "captcha",
+	s.does(workspace.KindClaimRun, &workspace.ClaimRun{Worker: "w", LeaseMS: 60_000})
+	s.does(workspace.KindFinishRun, &workspace.FinishRun{
+		Run: enginetest.ID("waiting"), Token: 2, Status: workspace.RunCompleted,
+		Outcome: workspace.OutcomeBlocked, Step: "pay", Code: "captcha",
 	})
 }
 
 // counts is how many records of each kind there are, and what they come to.
 func (s *site) counts(workspaces ...uint32) (n []int) {
 	for _, w := range workspaces {
-		at := state.Page{Limit: 100}
+		at := workspace.Page{Limit: 100}
 		acts, _ := s.Machine.Acts(w, at)
 		flows, _ := s.Machine.Flows(w, at)
 		runs, _ := s.Machine.Runs(w, at)
@@ -326,7 +328,7 @@ func (s *site) counts(workspaces ...uint32) (n []int) {
 			n = append(n, int(p.Status))
 		}
 	}
-	owned, _ := s.Machine.Owned(s.who.Person, state.Page{Limit: 100})
+	owned, _ := s.Machine.Owned(s.who.Person, workspace.Page{Limit: 100})
 	return append(n, len(owned))
 }
 
@@ -384,38 +386,39 @@ func TestDoubleSubmitsOfSettings(t *testing.T) {
 
 // settleTwice sends a form so many times at once.
 func settleTwice(t *testing.T, path string, fields []string, times int) ([]int, []answer) {
-	s, workspace := mine(t)
-	s.does(state.KindSetAgents, &state.SetAgents{Agents: []string{"clever exec 1"}})
-	flow, alerts := s.watches(workspace)
-	s.does(state.KindSaveFlow, &state.SaveFlow{
-		Workspace: workspace, ID: flow, Replace: true, Document: state.FlowDocument{
+	s, ws := mine(t)
+	s.does(workspace.KindSetAgents, &workspace.SetAgents{Agents: []string{"clever exec 1"}})
+	flow, alerts := s.watches(ws)
+	s.does(workspace.KindSaveFlow, &workspace.SaveFlow{
+		Workspace: ws, ID: flow, Replace: true, Document: workspace.FlowDocument{
 			Name: "Sign up", URL: "https://acme.example/", Access: "public",
 			VerificationURL: "https://acme.example/me", VerificationContains: "ok",
 		},
 	})
 	run := enginetest.ID("waits")
 	if strings.HasPrefix(path, "/runs/") {
-		s.does(state.KindStartRun, &state.StartRun{
-			Workspace: workspace, Flow: flow, ID: run, Key: run, FlowVersion: 2, Cents: 500,
+		s.does(workspace.KindStartRun, &workspace.StartRun{
+			Workspace: ws, Flow: flow, ID: run, Key: run, FlowVersion: 2, Cents: 500,
 			Agent: "clever exec 1",
 		})
-		s.does(state.KindClaimRun, &state.ClaimRun{Worker: "w", LeaseMS: 60_000})
-		s.does(state.KindAwaitPerson, &state.AwaitPerson{Run: run, Token: 1, Question: "Which?"})
+		s.does(workspace.KindClaimRun, &workspace.ClaimRun{Worker: "w", LeaseMS: 60_000})
+		s.does(workspace.KindAwaitPerson,
+			&workspace.AwaitPerson{Run: run, Token: 1, Question: "Which?"})
 	}
 	set := []string{"on", "true", "email", "team@acme.example", "webhook", "", "_once", "before"}
 	require.Equal(t, 303, s.sends(alerts, set...).status)
-	account, _ := s.Machine.Account(workspace, 0)
+	account, _ := s.Machine.Account(ws, 0)
 	fill := strings.NewReplacer(
-		"{flow}", api.NounFlow.Text(flow), "{run}", api.NounRun.Text(run),
-		"{until}", fmt.Sprint(s.alertsOf(workspace, flow).LinkUntil),
-		"{workspace}", api.NounWorkspace.Text(account.ID),
+		"{flow}", workspaceapi.NounFlow.Text(flow), "{run}", workspaceapi.NounRun.Text(run),
+		"{until}", fmt.Sprint(s.alertsOf(ws, flow).LinkUntil),
+		"{workspace}", workspaceapi.NounWorkspace.Text(account.ID),
 	)
 	form := url.Values{"_token": {s.who.Token}, "_once": {"once"}}
 	for i := 0; i+1 < len(fields); i += 2 {
 		form.Set(fields[i], fill.Replace(fields[i+1]))
 	}
-	for until := s.alertsOf(workspace, flow).LinkUntil; ; { // a link of the same instant is the same
-		if s.Now().UnixMilli()+state.AddressLinkMS > until {
+	for until := s.alertsOf(ws, flow).LinkUntil; ; { // a link of the same instant is the same
+		if s.Now().UnixMilli()+workspace.AddressLinkMS > until {
 			break
 		}
 	}
@@ -425,8 +428,8 @@ func settleTwice(t *testing.T, path string, fields []string, times int) ([]int, 
 		all.Go(func() { answers[i] = s.ask("POST", fill.Replace(owner.Root+path), form) })
 	}
 	all.Wait()
-	_, v, _, _ := s.Machine.Alerts(workspace, flow)
-	return append(s.counts(workspace), len(s.post.all()), len(v.Deliveries)), answers
+	_, v, _, _ := s.Machine.Alerts(ws, flow)
+	return append(s.counts(ws), len(s.post.all()), len(v.Deliveries)), answers
 }
 
 // submitTwice sends a form once, and to another workspace twice at once.
@@ -436,18 +439,18 @@ func submitTwice(t *testing.T, path string, fields []string) {
 		if strings.HasSuffix(path, "/ready") {
 			s.blocked()
 		}
-		issues, _ := s.Machine.Issues(s.who.Workspace, state.Page{Limit: 1})
-		links, _ := s.Machine.Links(s.who.Person, state.Page{Limit: 1})
+		issues, _ := s.Machine.Issues(s.who.Workspace, workspace.Page{Limit: 1})
+		links, _ := s.Machine.Links(s.who.Person, workspace.Page{Limit: 1})
 		at, _, _ := strings.Cut(owner.Root+path, "#")
 		if !strings.HasPrefix(path, "/") {
 			at = asked
 		}
 		at = strings.NewReplacer(
-			"{link}", api.NounLink.Text(links[0].ID),
-			"{purchase}", api.NounPurchase.Text(enginetest.ID("purchase")),
-			"{issue}", api.NounIssue.Text(issues[0].ID),
-			"{flow}", api.NounFlow.Text(enginetest.ID("flow")),
-			"{run}", api.NounRun.Text(enginetest.ID("waiting")),
+			"{link}", workspaceapi.NounLink.Text(links[0].ID),
+			"{purchase}", workspaceapi.NounPurchase.Text(enginetest.ID("purchase")),
+			"{issue}", workspaceapi.NounIssue.Text(issues[0].ID),
+			"{flow}", workspaceapi.NounFlow.Text(enginetest.ID("flow")),
+			"{run}", workspaceapi.NounRun.Text(enginetest.ID("waiting")),
 		).Replace(at)
 		form := url.Values{"_token": {s.who.Token}, "_once": {"once"}}
 		for i := 0; i+1 < len(fields); i += 2 {

@@ -3,28 +3,28 @@ package owner
 import (
 	"html/template"
 
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server/console/page"
-	api "tollgate/server/workspaceapi"
+	"tollgate/server/workspaceapi"
 )
 
 // shortList is how many records of each kind the overview shows.
 const shortList = 5
 
 type overview struct {
-	state.AccountView
+	workspace.AccountView
 	Billing  billing
-	Flows    []state.FlowView
-	Runs     []state.RunView
-	Issues   []state.IssueView
-	Waiting  *state.PurchaseView
-	Notices  []state.NotificationView
+	Flows    []workspace.FlowView
+	Runs     []workspace.RunView
+	Issues   []workspace.IssueView
+	Waiting  *workspace.PurchaseView
+	Notices  []workspace.NotificationView
 	Identity string
 }
 
 // billing is what a month costs, and may cost.
 type billing struct {
-	state.AccountView
+	workspace.AccountView
 	Free uint32 // runs a month
 }
 
@@ -54,22 +54,22 @@ func (v *visit) billing() billing {
 
 // showOverview is the first page: items that need the owner come first.
 func showOverview(v *visit) {
-	m, at := v.config.Machine, state.Page{Limit: shortList}
+	m, at := v.config.Machine, workspace.Page{Limit: shortList}
 	data := overview{
 		AccountView: v.account, Billing: v.billing(),
-		Identity: api.NounWorkspace.Text(v.account.ID),
+		Identity: workspaceapi.NounWorkspace.Text(v.account.ID),
 	}
 	data.Runs, _ = m.Runs(v.who.Workspace, at)
 	data.Flows, _ = m.Flows(v.who.Workspace, at)
 	data.Notices, _ = m.Notifications(v.who.Workspace, at)
-	issues, _ := m.Issues(v.who.Workspace, state.Page{Limit: pageSize})
+	issues, _ := m.Issues(v.who.Workspace, workspace.Page{Limit: pageSize})
 	for i := range issues {
-		if issues[i].Status != state.IssueClosed && len(data.Issues) < shortList {
+		if issues[i].Status != workspace.IssueClosed && len(data.Issues) < shortList {
 			data.Issues = append(data.Issues, issues[i])
 		}
 	}
-	if bought, _ := m.Purchases(v.who.Workspace, state.Page{Limit: 1}); len(bought) == 1 &&
-		bought[0].Status <= state.PurchaseProcessing {
+	if bought, _ := m.Purchases(v.who.Workspace, workspace.Page{Limit: 1}); len(bought) == 1 &&
+		bought[0].Status <= workspace.PurchaseProcessing {
 		data.Waiting = &bought[0]
 	}
 	v.show(page.View{

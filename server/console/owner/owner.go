@@ -13,10 +13,10 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server"
 	"tollgate/server/console/page"
-	api "tollgate/server/workspaceapi"
+	"tollgate/server/workspaceapi"
 )
 
 // Root is the path that the pages begin with.
@@ -27,10 +27,10 @@ var templates embed.FS
 
 // Config is what the pages need from the node.
 type Config struct {
-	Machine *state.Machine
+	Machine *workspace.Machine
 	Reader  server.Reader
 	// Workspaces carries out what an owner decides.
-	Workspaces *api.API
+	Workspaces *workspaceapi.API
 	Visitors   Visitors
 	// Origin is the public address, http(s)://host without a path.
 	Origin string
@@ -202,23 +202,24 @@ func (p *Pages) rows() []row {
 		form("/you/claim", "claim workspace", claimWorkspace),
 		form("/you/links/{id}", "answer link", answerLink),
 		form("/flows", "save flow", saveFlow),
-		form("/flows/{id}/archive", "archive flow", of(api.NounFlow, archiveFlow)),
-		form("/flows/{id}/start", "start run", of(api.NounFlow, startRun)),
-		form("/runs/{id}/answer", "answer run", of(api.NounRun, answerRun)),
-		form("/runs/{id}/cancel", "cancel run", of(api.NounRun, cancelRun)),
+		form("/flows/{id}/archive", "archive flow", of(workspaceapi.NounFlow, archiveFlow)),
+		form("/flows/{id}/start", "start run", of(workspaceapi.NounFlow, startRun)),
+		form("/runs/{id}/answer", "answer run", of(workspaceapi.NounRun, answerRun)),
+		form("/runs/{id}/cancel", "cancel run", of(workspaceapi.NounRun, cancelRun)),
 		form("/inspections", "inspect", inspect),
 		form("/purchases", "buy runs", buyRuns),
 		form("/billing", "set billing", setBilling),
 		form("/purchases/{id}", "decide purchase", decidePurchase),
 		form("/keys", "rotate keys", rotateKeys),
 		form("/test-access", "set test access", setAccess),
-		form("/flows/{id}/schedule", "set schedule", of(api.NounFlow, setSchedule)),
-		form("/flows/{id}/confirm-signup", "confirm signup", of(api.NounFlow, confirmSignup)),
+		form("/flows/{id}/schedule", "set schedule", of(workspaceapi.NounFlow, setSchedule)),
+		form("/flows/{id}/confirm-signup", "confirm signup",
+			of(workspaceapi.NounFlow, confirmSignup)),
 		form("/flows/{id}/alerts", "set alerts", ofAlerts(setAlerts)),
 		form("/flows/{id}/alerts/secret", "rotate alert secret", ofAlerts(rotateAlertSecret)),
 		form("/flows/{id}/alerts/confirm", "ask address", ofAlerts(askAddress)),
 		form("/flows/{id}/alerts/test", "test alert", ofAlerts(testAlert)),
-		form("/issues/{id}/ready", "mark issue", of(api.NounIssue, markReady)),
+		form("/issues/{id}/ready", "mark issue", of(workspaceapi.NounIssue, markReady)),
 	}
 }
 

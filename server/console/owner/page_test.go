@@ -12,9 +12,9 @@ import (
 
 	"tollgate/bench/enginetest"
 	"tollgate/engine/wire"
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server/console/owner"
-	api "tollgate/server/workspaceapi"
+	"tollgate/server/workspaceapi"
 )
 
 // payloads are texts that become code where a context is forgotten.
@@ -37,82 +37,83 @@ func hostile(payload string) string {
 }
 
 // fill gives a workspace one record of each kind, with a text in every field.
-func (s *site) fill(text string) (workspace uint32, key string) {
-	workspace, key = s.signUp(text)
+func (s *site) fill(text string) (ws uint32, key string) {
+	ws, key = s.signUp(text)
 	flow, run := enginetest.ID("flow"), enginetest.ID("run")
-	s.does(state.KindSaveFlow, &state.SaveFlow{
-		Workspace: workspace, ID: flow, Document: state.FlowDocument{
+	s.does(workspace.KindSaveFlow, &workspace.SaveFlow{
+		Workspace: ws, ID: flow, Document: workspace.FlowDocument{
 			Name: text, URL: text, Task: text, SuccessCriteria: text, Access: "public",
 			VerificationURL: text, VerificationContains: text,
 		},
 	})
-	s.does(state.KindNotePreflight, &state.NotePreflight{
-		Workspace: workspace, ID: flow, Version: 1, NoKey: state.CalledRefused,
-		WrongKey: state.CalledRefused,
+	s.does(workspace.KindNotePreflight, &workspace.NotePreflight{
+		Workspace: ws, ID: flow, Version: 1, NoKey: workspace.CalledRefused,
+		WrongKey: workspace.CalledRefused,
 	})
-	s.does(state.KindRequestPurchase, &state.RequestPurchase{
-		Workspace: workspace, ID: enginetest.ID("purchase"), Runs: 1, Flow: flow, Ask: true,
+	s.does(workspace.KindRequestPurchase, &workspace.RequestPurchase{
+		Workspace: ws, ID: enginetest.ID("purchase"), Runs: 1, Flow: flow, Ask: true,
 	})
-	s.does(state.KindApprovePurchase, &state.ApprovePurchase{
+	s.does(workspace.KindApprovePurchase, &workspace.ApprovePurchase{
 		ID: enginetest.ID("purchase"), Owner: text,
 	})
-	s.does(state.KindNoteCheckout, &state.NoteCheckout{
+	s.does(workspace.KindNoteCheckout, &workspace.NoteCheckout{
 		ID: enginetest.ID("purchase"), Checkout: "cs", URL: text,
 	})
-	s.does(state.KindAct, &state.Act{
-		Workspace: workspace, ID: enginetest.ID("act"), Actor: text, Kind: state.KindGrantCredits,
-		Payload: wire.Encode(nil, &state.GrantCredits{
-			Workspace: workspace, ID: enginetest.ID("grant"), Amount: 5, Note: text,
+	s.does(workspace.KindAct, &workspace.Act{
+		Workspace: ws, ID: enginetest.ID("act"), Actor: text, Kind: workspace.KindGrantCredits,
+		Payload: wire.Encode(nil, &workspace.GrantCredits{
+			Workspace: ws, ID: enginetest.ID("grant"), Amount: 5, Note: text,
 		}),
 	})
-	s.does(state.KindStartRun, &state.StartRun{
-		Workspace: workspace, Flow: flow, ID: run, Key: enginetest.ID("k"), FlowVersion: 1,
+	s.does(workspace.KindStartRun, &workspace.StartRun{
+		Workspace: ws, Flow: flow, ID: run, Key: enginetest.ID("k"), FlowVersion: 1,
 		Cents: 500, Agent: "clever exec " + text,
 	})
-	s.does(state.KindClaimRun, &state.ClaimRun{Worker: "w", LeaseMS: 60_000})
-	events := []state.RunEvent{{At: 5, Text: text}}
-	s.does(state.KindFinishRun, &state.FinishRun{
-		Run: run, Token: 1, Status: state.RunCompleted, Outcome: state.OutcomeBlocked, Code: text,
+	s.does(workspace.KindClaimRun, &workspace.ClaimRun{Worker: "w", LeaseMS: 60_000})
+	events := []workspace.RunEvent{{At: 5, Text: text}}
+	s.does(workspace.KindFinishRun, &workspace.FinishRun{
+		Run: run, Token: 1, Status: workspace.RunCompleted, Outcome: workspace.OutcomeBlocked,
+		Code:   text,
 		Reason: text, Step: text, Proof: text, Events: events,
-		Calls: []state.Call{{Case: text, Status: 401, Refused: true, Note: text}},
+		Calls: []workspace.Call{{Case: text, Status: 401, Refused: true, Note: text}},
 	})
-	issues, _ := s.Machine.Issues(workspace, state.Page{Limit: 1})
+	issues, _ := s.Machine.Issues(ws, workspace.Page{Limit: 1})
 	require.Len(s.t, issues, 1)
-	s.does(state.KindMarkIssueReady, &state.MarkIssueReady{
-		Workspace: workspace, ID: issues[0].ID, Note: text,
+	s.does(workspace.KindMarkIssueReady, &workspace.MarkIssueReady{
+		Workspace: ws, ID: issues[0].ID, Note: text,
 	})
-	s.does(state.KindStartRun, &state.StartRun{
-		Workspace: workspace, Flow: flow, ID: enginetest.ID("waiting"), Key: enginetest.ID("k2"),
+	s.does(workspace.KindStartRun, &workspace.StartRun{
+		Workspace: ws, Flow: flow, ID: enginetest.ID("waiting"), Key: enginetest.ID("k2"),
 		FlowVersion: 1, Cents: 500, Agent: "clever exec " + text,
 	})
-	s.does(state.KindClaimRun, &state.ClaimRun{Worker: "w", LeaseMS: 60_000})
-	s.does(state.KindAwaitPerson, &state.AwaitPerson{
+	s.does(workspace.KindClaimRun, &workspace.ClaimRun{Worker: "w", LeaseMS: 60_000})
+	s.does(workspace.KindAwaitPerson, &workspace.AwaitPerson{
 		Run: enginetest.ID("waiting"), Token: 1, Question: text,
 	})
-	s.does(state.KindSetAlerts, &state.SetAlerts{
-		Workspace: workspace, Flow: flow, HasOn: true, On: true, HasEmail: true, Email: text,
+	s.does(workspace.KindSetAlerts, &workspace.SetAlerts{
+		Workspace: ws, Flow: flow, HasOn: true, On: true, HasEmail: true, Email: text,
 		HasURL: true, URL: text, Secret: []byte(text),
 	})
-	s.does(state.KindSendTestAlert, &state.SendTestAlert{Workspace: workspace, Flow: flow})
-	s.does(state.KindNoteAlert, &state.NoteAlert{
-		Alert: 1, Number: 2, Attempt: 1, Result: state.AlertGone, Answer: 410, Reason: text,
+	s.does(workspace.KindSendTestAlert, &workspace.SendTestAlert{Workspace: ws, Flow: flow})
+	s.does(workspace.KindNoteAlert, &workspace.NoteAlert{
+		Alert: 1, Number: 2, Attempt: 1, Result: workspace.AlertGone, Answer: 410, Reason: text,
 	})
-	return workspace, key
+	return ws, key
 }
 
 // everyPage are the addresses of all pages of a filled workspace.
 func everyPage() []string {
 	return []string{
-		"", "/runs", "/runs/" + api.NounRun.Text(enginetest.ID("run")),
-		"/runs/" + api.NounRun.Text(enginetest.ID("waiting")), "/flows",
-		"/flows/" + api.NounFlow.Text(enginetest.ID("flow")), "/issues", "/inspections",
+		"", "/runs", "/runs/" + workspaceapi.NounRun.Text(enginetest.ID("run")),
+		"/runs/" + workspaceapi.NounRun.Text(enginetest.ID("waiting")), "/flows",
+		"/flows/" + workspaceapi.NounFlow.Text(enginetest.ID("flow")), "/issues", "/inspections",
 		"/purchases",
-		"/purchases/" + api.NounPurchase.Text(enginetest.ID("purchase")), "/keys",
+		"/purchases/" + workspaceapi.NounPurchase.Text(enginetest.ID("purchase")), "/keys",
 		"/history", "/flows/new", "/search", "/search?q=nothing",
-		"/flows/" + api.NounFlow.Text(enginetest.ID("flow")) + "/edit",
-		"/flows/" + api.NounFlow.Text(enginetest.ID("flow")) + "/start",
-		"/flows/" + api.NounFlow.Text(enginetest.ID("flow")) + "/alerts",
-		"/flows/" + api.NounFlow.Text(enginetest.ID("flow")) + "/alerts/live",
+		"/flows/" + workspaceapi.NounFlow.Text(enginetest.ID("flow")) + "/edit",
+		"/flows/" + workspaceapi.NounFlow.Text(enginetest.ID("flow")) + "/start",
+		"/flows/" + workspaceapi.NounFlow.Text(enginetest.ID("flow")) + "/alerts",
+		"/flows/" + workspaceapi.NounFlow.Text(enginetest.ID("flow")) + "/alerts/live",
 	}
 }
 
@@ -121,8 +122,8 @@ func everyPage() []string {
 func TestHostileTexts(t *testing.T) {
 	for _, payload := range payloads {
 		s := open(t, hostile(payload))
-		workspace, key := s.fill(payload)
-		s.who = &owner.Visitor{Person: 1, Name: payload, Token: payload, Workspace: workspace}
+		ws, key := s.fill(payload)
+		s.who = &owner.Visitor{Person: 1, Name: payload, Token: payload, Workspace: ws}
 		paths := everyPage()
 		for _, ask := range []string{"/v1/interface", "/v1/evaluate"} {
 			a := s.calls("POST", ask, key, `{"url":"https://acme.example/"`+
@@ -143,8 +144,8 @@ func TestHostileTexts(t *testing.T) {
 // TestPagesSayWhatIsThere: each page shows its records in words.
 func TestPagesSayWhatIsThere(t *testing.T) {
 	s := open(t, quiet)
-	workspace, _ := s.fill("Acme")
-	s.who = &owner.Visitor{Person: 1, Name: "ada@example.com", Token: "t", Workspace: workspace}
+	ws, _ := s.fill("Acme")
+	s.who = &owner.Visitor{Person: 1, Name: "ada@example.com", Token: "t", Workspace: ws}
 	says := map[string][]string{
 		"":                {"Acme", "$0.00 <small>of $50.00", "Open issues", "ada@example.com"},
 		everyPage()[2]:    {"blocked", "reported as failed", "refused", "Steps reported by the agent"},
@@ -170,20 +171,21 @@ func TestPagesSayWhatIsThere(t *testing.T) {
 // TestTheCallsThatDecide are shown as what they are.
 func TestTheCallsThatDecide(t *testing.T) {
 	s := open(t, quiet)
-	workspace, _ := s.fill("Acme")
-	s.who = &owner.Visitor{Person: 1, Token: "t", Workspace: workspace}
-	s.does(state.KindCancelRun, &state.CancelRun{
-		Workspace: workspace, ID: enginetest.ID("waiting"), Kind: state.RunHosted,
+	ws, _ := s.fill("Acme")
+	s.who = &owner.Visitor{Person: 1, Token: "t", Workspace: ws}
+	s.does(workspace.KindCancelRun, &workspace.CancelRun{
+		Workspace: ws, ID: enginetest.ID("waiting"), Kind: workspace.RunHosted,
 	})
 	run := enginetest.ID("proven")
-	s.does(state.KindStartRun, &state.StartRun{
-		Workspace: workspace, Flow: enginetest.ID("flow"), ID: run, Key: enginetest.ID("k3"),
+	s.does(workspace.KindStartRun, &workspace.StartRun{
+		Workspace: ws, Flow: enginetest.ID("flow"), ID: run, Key: enginetest.ID("k3"),
 		FlowVersion: 1, Cents: 500, Agent: "clever exec 1",
 	})
-	s.does(state.KindClaimRun, &state.ClaimRun{Worker: "w", LeaseMS: 60_000})
-	s.does(state.KindFinishRun, &state.FinishRun{
-		Run: run, Token: 1, Status: state.RunCompleted, Outcome: state.OutcomePassed, Proof: "run",
-		Calls: []state.Call{
+	s.does(workspace.KindClaimRun, &workspace.ClaimRun{Worker: "w", LeaseMS: 60_000})
+	s.does(workspace.KindFinishRun, &workspace.FinishRun{
+		Run: run, Token: 1, Status: workspace.RunCompleted, Outcome: workspace.OutcomePassed,
+		Proof: "run",
+		Calls: []workspace.Call{
 			{Case: "none", Status: 401, Refused: true},
 			{Case: "wrong", Status: 403, Refused: true},
 			{Case: "wrong", Status: 403, Refused: true},
@@ -191,7 +193,7 @@ func TestTheCallsThatDecide(t *testing.T) {
 			{Case: "none", Status: 401, Refused: true},
 		},
 	})
-	body := s.sees(owner.Root + "/runs/" + api.NounRun.Text(run))
+	body := s.sees(owner.Root + "/runs/" + workspaceapi.NounRun.Text(run))
 	require.Equal(t, 2, strings.Count(body, "Without a key"))
 	require.Equal(t, 2, strings.Count(body, "With a wrong key"))
 	for _, word := range []string{
@@ -204,8 +206,8 @@ func TestTheCallsThatDecide(t *testing.T) {
 // TestEmptyWorkspaceTeaches: empty pages explain how to begin.
 func TestEmptyWorkspaceTeaches(t *testing.T) {
 	s := open(t, quiet)
-	workspace, _ := s.signUp("new")
-	s.who = &owner.Visitor{Person: 1, Token: "t", Workspace: workspace}
+	ws, _ := s.signUp("new")
+	s.who = &owner.Visitor{Person: 1, Token: "t", Workspace: ws}
 	for _, path := range []string{
 		"", "/runs", "/flows", "/issues", "/inspections", "/purchases", "/history",
 	} {
@@ -239,13 +241,13 @@ func TestOthersRecords(t *testing.T) {
 // TestWhoMayLook: a signed-in person; others get advice.
 func TestWhoMayLook(t *testing.T) {
 	s := open(t, quiet)
-	workspace, _ := s.fill("Acme")
-	run := "/runs/" + api.NounRun.Text(enginetest.ID("waiting"))
+	ws, _ := s.fill("Acme")
+	run := "/runs/" + workspaceapi.NounRun.Text(enginetest.ID("waiting"))
 	a := s.ask("GET", owner.Root+run, nil)
 	require.Equal(t, 303, a.status)
 	require.Equal(t, "/login?return=%2Fconsole%2Fruns%2F"+run[6:], string(a.header.Peek("Location")))
 	require.Equal(t, 401, s.ask("GET", owner.Root+run+"/live", nil).status)
-	s.who = &owner.Visitor{Person: 1, Token: "t", Workspace: workspace}
+	s.who = &owner.Visitor{Person: 1, Token: "t", Workspace: ws}
 	a = s.ask("GET", owner.Root+run+"/live", nil)
 	require.Equal(t, 200, a.status)
 	require.NotContains(t, a.body, "<html")
@@ -274,16 +276,17 @@ func TestWhoMayLook(t *testing.T) {
 // TestListsArePaged: a list shows 50, and leads to the rest.
 func TestListsArePaged(t *testing.T) {
 	s := open(t, quiet)
-	workspace, _ := s.signUp("many")
+	ws, _ := s.signUp("many")
 	// An unclaimed workspace saves 50 flows, no page more.
-	s.does(state.KindClaimWorkspace, &state.ClaimWorkspace{
+	s.does(workspace.KindClaimWorkspace, &workspace.ClaimWorkspace{
 		Code: sha256.Sum256([]byte("code many")), Owner: "ada@example.com",
 	})
-	s.who = &owner.Visitor{Person: 1, Token: "t", Workspace: workspace}
+	s.who = &owner.Visitor{Person: 1, Token: "t", Workspace: ws}
 	for i := range 120 {
-		s.does(state.KindSaveFlow, &state.SaveFlow{
-			Workspace: workspace, ID: enginetest.ID(fmt.Sprint("flow ", i)),
-			Document: state.FlowDocument{Name: fmt.Sprintf("Flow number %d.", i), Access: "public"},
+		s.does(workspace.KindSaveFlow, &workspace.SaveFlow{
+			Workspace: ws, ID: enginetest.ID(fmt.Sprint("flow ", i)),
+			Document: workspace.FlowDocument{Name: fmt.Sprintf("Flow number %d.", i),
+				Access: "public"},
 		})
 	}
 	path, seen := owner.Root+"/flows", 0

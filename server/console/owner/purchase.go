@@ -1,18 +1,18 @@
 package owner
 
 import (
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server/console/page"
-	api "tollgate/server/workspaceapi"
+	"tollgate/server/workspaceapi"
 )
 
-var purchases = records[state.PurchaseView]{
-	api.NounPurchase, (*state.Machine).Purchases,
-	func(p *state.PurchaseView) [16]byte { return p.ID },
+var purchases = records[workspace.PurchaseView]{
+	workspaceapi.NounPurchase, (*workspace.Machine).Purchases,
+	func(p *workspace.PurchaseView) [16]byte { return p.ID },
 }
 
 type purchasesPage struct {
-	list[state.PurchaseView]
+	list[workspace.PurchaseView]
 	Billing billing
 	// RunCents is the price of a run.
 	RunCents uint32
@@ -28,7 +28,7 @@ func showPurchases(v *visit) {
 }
 
 type purchasePage struct {
-	state.PurchaseView
+	workspace.PurchaseView
 	FlowName    string
 	Live        string
 	CapApproved bool
@@ -38,9 +38,9 @@ type purchasePage struct {
 // Says describes its status in words, and the next step.
 func (p *purchasePage) Says() string {
 	switch p.Status {
-	case state.PurchaseApproval:
+	case workspace.PurchaseApproval:
 		return "It waits for your word. " + reasonWords(p.Reason.String())
-	case state.PurchaseCheckout:
+	case workspace.PurchaseCheckout:
 		if p.URL == "" {
 			return "You approved the purchase. The payment page is being created, and is shown " +
 				"here in a moment."
@@ -48,15 +48,15 @@ func (p *purchasePage) Says() string {
 		return "You approved the purchase. It is paid on the payment provider's page, which saves " +
 			"the card: later purchases within your cap are charged to it without asking you. " +
 			"Nothing is charged yet."
-	case state.PurchaseProcessing:
+	case workspace.PurchaseProcessing:
 		return "The saved card is being charged. Nothing needs to be done."
-	case state.PurchaseSucceeded:
+	case workspace.PurchaseSucceeded:
 		return "The purchase is paid, and the runs are there."
-	case state.PurchaseFailed:
+	case workspace.PurchaseFailed:
 		return "The payment provider refused it. Nothing was charged; the next start asks again."
-	case state.PurchaseCancelled:
+	case workspace.PurchaseCancelled:
 		return "The purchase was cancelled before it was paid. Nothing was charged."
-	case state.PurchaseDenied:
+	case workspace.PurchaseDenied:
 		return "You denied the purchase. Nothing was charged."
 	}
 	return "The purchase was not approved or paid in time. Nothing was charged; the next start " +
@@ -65,7 +65,7 @@ func (p *purchasePage) Says() string {
 
 // Final reports whether its status is final.
 func (p *purchasePage) Final() bool {
-	return p.Status >= state.PurchaseSucceeded || p.Status == state.PurchaseApproval
+	return p.Status >= workspace.PurchaseSucceeded || p.Status == workspace.PurchaseApproval
 }
 
 func (v *visit) purchase() (data *purchasePage, ok bool) {
@@ -74,8 +74,9 @@ func (v *visit) purchase() (data *purchasePage, ok bool) {
 		return nil, false
 	}
 	data = &purchasePage{
-		PurchaseView: found, Live: Root + "/purchases/" + api.NounPurchase.Text(found.ID) + "/live",
-		CapApproved: v.account.CapApproved, CapCents: v.account.CapCents,
+		PurchaseView: found,
+		Live:         Root + "/purchases/" + workspaceapi.NounPurchase.Text(found.ID) + "/live",
+		CapApproved:  v.account.CapApproved, CapCents: v.account.CapCents,
 	}
 	if flow, known := v.config.Machine.Flow(v.who.Workspace, found.Flow); known {
 		data.FlowName = flow.Name
@@ -91,7 +92,8 @@ func showPurchase(v *visit) {
 	v.show(page.View{
 		Page: "purchase", Title: "Purchase of hosted runs", Data: data,
 		Crumbs: []page.Link{
-			{Text: "Purchases", URL: Root + "/purchases"}, {Text: api.NounPurchase.Text(data.ID)},
+			{Text: "Purchases", URL: Root + "/purchases"},
+			{Text: workspaceapi.NounPurchase.Text(data.ID)},
 		},
 	})
 }
@@ -103,15 +105,17 @@ func showPayment(v *visit) {
 	}
 }
 
-var keys = records[state.KeyView]{
-	api.NounKey, (*state.Machine).Keys, func(k *state.KeyView) [16]byte { return k.ID },
+var keys = records[workspace.KeyView]{
+	workspaceapi.NounKey, (*workspace.Machine).Keys,
+	func(k *workspace.KeyView) [16]byte { return k.ID },
 }
 
 var showKeys = keys.page("keys", "API keys",
 	"Agents call the workspace API with these keys. A key is shown once, when it is created.")
 
-var acts = records[state.ActView]{
-	api.NounAct, (*state.Machine).Acts, func(a *state.ActView) [16]byte { return a.ID },
+var acts = records[workspace.ActView]{
+	workspaceapi.NounAct, (*workspace.Machine).Acts,
+	func(a *workspace.ActView) [16]byte { return a.ID },
 }
 
 var showHistory = acts.page("history", "History",
@@ -119,5 +123,5 @@ var showHistory = acts.page("history", "History",
 
 // Waits reports whether its owner may still approve, deny or cancel it.
 func (p *purchasePage) Waits() bool {
-	return p.Status == state.PurchaseApproval || p.Status == state.PurchaseCheckout
+	return p.Status == workspace.PurchaseApproval || p.Status == workspace.PurchaseCheckout
 }

@@ -5,15 +5,16 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server/console/page"
 	"tollgate/server/inspect/document"
 	"tollgate/server/inspect/journey"
-	api "tollgate/server/workspaceapi"
+	"tollgate/server/workspaceapi"
 )
 
-var runs = records[state.RunView]{
-	api.NounRun, (*state.Machine).Runs, func(r *state.RunView) [16]byte { return r.ID },
+var runs = records[workspace.RunView]{
+	workspaceapi.NounRun, (*workspace.Machine).Runs,
+	func(r *workspace.RunView) [16]byte { return r.ID },
 }
 
 var showRuns = runs.page("runs", "Runs",
@@ -24,10 +25,10 @@ const maxWalked = 1000
 
 // showInspections lists the runs that have read a product, without an agent.
 func showInspections(v *visit) {
-	data, at, more := list[state.RunView]{}, v.leaf(api.NounRun), true
+	data, at, more := list[workspace.RunView]{}, v.leaf(workspaceapi.NounRun), true
 	at.Limit = 100
 	for walked := 0; more && walked < maxWalked && len(data.List) < pageSize; {
-		var runs []state.RunView
+		var runs []workspace.RunView
 		if runs, more = v.config.Machine.Runs(v.who.Workspace, at); len(runs) == 0 {
 			break
 		}
@@ -43,19 +44,19 @@ func showInspections(v *visit) {
 			}
 		}
 	}
-	data.Pager = v.pages(api.NounRun, more, at.After)
+	data.Pager = v.pages(workspaceapi.NounRun, more, at.After)
 	v.show(page.View{
 		Page: "inspections", Title: "Inspections", Data: data,
 		Lead: "Published data of products, read without an agent. Every verdict names rule and source.",
 	})
 }
 
-func inspects(kind state.RunKind) bool {
-	return kind == state.RunInspection || kind == state.RunAssessment
+func inspects(kind workspace.RunKind) bool {
+	return kind == workspace.RunInspection || kind == workspace.RunAssessment
 }
 
 type runPage struct {
-	state.RunView
+	workspace.RunView
 	FlowName string
 	Report   *report
 	Journey  *journey.Journey
@@ -77,17 +78,18 @@ func (r *runPage) AgentBuild() string {
 func (r *runPage) Final() bool { return r.Status.Final() }
 
 // Waits reports whether it goes on when a person answers.
-func (r *runPage) Waits() bool { return r.Status == state.RunWaiting }
+func (r *runPage) Waits() bool { return r.Status == workspace.RunWaiting }
 
 // Cancels reports whether it is an agent's, and may be cancelled.
-func (r *runPage) Cancels() bool { return r.Kind == state.RunHosted && !r.Final() }
+func (r *runPage) Cancels() bool { return r.Kind == workspace.RunHosted && !r.Final() }
 
 func (v *visit) run() (data *runPage, ok bool) {
 	run, ok := runs.record(v, v.config.Machine.Run)
 	if !ok {
 		return nil, false
 	}
-	data = &runPage{RunView: run, Live: Root + "/runs/" + api.NounRun.Text(run.ID) + "/live"}
+	data = &runPage{RunView: run,
+		Live: Root + "/runs/" + workspaceapi.NounRun.Text(run.ID) + "/live"}
 	if flow, known := v.config.Machine.Flow(v.who.Workspace, run.Flow); known {
 		data.FlowName = flow.Name
 	}
@@ -102,9 +104,9 @@ func showRun(v *visit) {
 	}
 	title := "Run of " + data.FlowName
 	switch {
-	case data.Kind == state.RunInspection:
+	case data.Kind == workspace.RunInspection:
 		title = "Inspection"
-	case data.Kind == state.RunAssessment:
+	case data.Kind == workspace.RunAssessment:
 		title = "Evaluation of a task"
 	case data.FlowName == "":
 		title = "Run"
@@ -115,7 +117,7 @@ func showRun(v *visit) {
 	v.show(page.View{
 		Page: "run", Title: title, Data: data,
 		Crumbs: []page.Link{
-			{Text: "Runs", URL: Root + "/runs"}, {Text: api.NounRun.Text(data.ID)},
+			{Text: "Runs", URL: Root + "/runs"}, {Text: workspaceapi.NounRun.Text(data.ID)},
 		},
 	})
 }
@@ -127,7 +129,7 @@ func (v *visit) readReport(data *runPage) {
 		return
 	}
 	var err error
-	if data.Kind == state.RunAssessment {
+	if data.Kind == workspace.RunAssessment {
 		data.Journey = &journey.Journey{}
 		err = json.Unmarshal(text, data.Journey)
 	} else {
@@ -135,7 +137,8 @@ func (v *visit) readReport(data *runPage) {
 		err = json.Unmarshal(text, &data.Report.Document)
 	}
 	if err != nil {
-		v.config.Log.Error("a document cannot be shown", "run", api.NounRun.Text(data.ID), "error", err)
+		v.config.Log.Error("a document cannot be shown", "run", workspaceapi.NounRun.Text(data.ID),
+			"error", err)
 		data.Report, data.Journey = nil, nil
 	}
 }
@@ -151,7 +154,7 @@ func showProgress(v *visit) {
 type report struct {
 	document.Document
 	Previous [16]byte
-	Changes  []state.Change
+	Changes  []workspace.Change
 }
 
 // judged is an evaluation under its name.
@@ -241,7 +244,7 @@ func caseWords(name string) string {
 }
 
 // meaning describes the meaning of a call's answer.
-func meaning(c state.Call) string {
+func meaning(c workspace.Call) string {
 	switch {
 	case c.Refused && c.Case == "real":
 		return "refused: the key does not work"

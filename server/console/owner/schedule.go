@@ -5,10 +5,10 @@ import (
 	"strconv"
 	"strings"
 
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	sdk "tollgate/sdk/go"
 	"tollgate/server/console/page"
-	api "tollgate/server/workspaceapi"
+	"tollgate/server/workspaceapi"
 )
 
 // Scheduled describes the flow's schedule in words; the next instant follows it.
@@ -23,7 +23,7 @@ func (f *flowPage) Scheduled() string {
 }
 
 // MaxHours is the longest time between two runs.
-func (f *flowPage) MaxHours() int { return state.MaxScheduleHours }
+func (f *flowPage) MaxHours() int { return workspace.MaxScheduleHours }
 
 // setSchedule sets or ends a flow's schedule.
 func setSchedule(v *visit, id [16]byte) {
@@ -35,13 +35,13 @@ func setSchedule(v *visit, id [16]byte) {
 		}
 		c.Schedule, what = sdk.Set(sdk.FlowSchedule{EveryHours: hours}), "scheduled"
 	}
-	fault := v.ask("changeFlow", c, nil, api.NounFlow.Text(id))
-	v.finish(fault, showFlow, Root+"/flows/"+api.NounFlow.Text(id), what)
+	fault := v.ask("changeFlow", c, nil, workspaceapi.NounFlow.Text(id))
+	v.finish(fault, showFlow, Root+"/flows/"+workspaceapi.NounFlow.Text(id), what)
 }
 
 // accessPage is for which hosts test credentials are stored, and the form for one.
 type accessPage struct {
-	Hosts []state.AccessView
+	Hosts []workspace.AccessView
 	// Host, Username and Note are the form's values: those just refused.
 	Host, Username, Note string
 	Max                  int
@@ -53,7 +53,7 @@ const accessPath = Root + "/test-access"
 func showAccess(v *visit) {
 	data := &accessPage{
 		Hosts: v.config.Machine.TestAccesses(v.who.Workspace), Host: v.query("host"),
-		Max: state.MaxTestAccess, Path: accessPath,
+		Max: workspace.MaxTestAccess, Path: accessPath,
 	}
 	if v.status != 0 {
 		data.Host, data.Username = v.fields.Get("host"), v.fields.Get("username")

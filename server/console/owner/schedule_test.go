@@ -7,23 +7,23 @@ import (
 
 	"tollgate/bench/enginetest"
 	"tollgate/engine/wire"
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server/console/owner"
-	api "tollgate/server/workspaceapi"
+	"tollgate/server/workspaceapi"
 )
 
 // TestAnOwnerSetsASchedule: on the flow's page, where it is seen and ended.
 func TestAnOwnerSetsASchedule(t *testing.T) {
-	s, workspace := mine(t)
-	s.does(state.KindSetAgents, &state.SetAgents{Agents: []string{"clever exec 1"}})
+	s, ws := mine(t)
+	s.does(workspace.KindSetAgents, &workspace.SetAgents{Agents: []string{"clever exec 1"}})
 	flow := enginetest.ID("regular")
-	s.does(state.KindSaveFlow, &state.SaveFlow{
-		Workspace: workspace, ID: flow, Document: state.FlowDocument{
+	s.does(workspace.KindSaveFlow, &workspace.SaveFlow{
+		Workspace: ws, ID: flow, Document: workspace.FlowDocument{
 			Name: "Sign up", URL: "https://acme.example/", Access: "public",
 			VerificationURL: "https://acme.example/me", VerificationContains: "ok",
 		},
 	})
-	at := owner.Root + "/flows/" + api.NounFlow.Text(flow)
+	at := owner.Root + "/flows/" + workspaceapi.NounFlow.Text(flow)
 	require.Contains(t, s.sees(at), "at no other time")
 	for _, hours := range []string{"", "0", "169", "x", "-1"} {
 		a := s.sends(at+"/schedule", "hours", hours)
@@ -31,45 +31,45 @@ func TestAnOwnerSetsASchedule(t *testing.T) {
 		require.Contains(t, a.body, "The number of hours must be")
 		require.Contains(t, a.body, `aria-invalid="true" autofocus`)
 	}
-	v, _ := s.Machine.Flow(workspace, flow)
+	v, _ := s.Machine.Flow(ws, flow)
 	require.Zero(t, v.EveryHours)
 	require.Equal(t, 303, s.sends(at+"/schedule", "hours", "24", "_once", "1").status)
 	require.Contains(t, s.sees(at), "every 24 hours")
 	require.Equal(t, 303, s.sends(at+"/schedule", "action", "end", "_once", "2").status)
-	v, _ = s.Machine.Flow(workspace, flow)
+	v, _ = s.Machine.Flow(ws, flow)
 	require.Zero(t, v.EveryHours)
-	s.does(state.KindSetAgents, &state.SetAgents{})
+	s.does(workspace.KindSetAgents, &workspace.SetAgents{})
 	require.Equal(t, 409, s.sends(at+"/schedule", "hours", "1", "_once", "3").status)
 }
 
 // TestAScheduleCanAlwaysBeEnded: also that of a flow which could not be saved like this any more.
 func TestAScheduleCanAlwaysBeEnded(t *testing.T) {
-	s, workspace := mine(t)
-	s.does(state.KindSetAgents, &state.SetAgents{Agents: []string{"clever exec 1"}})
+	s, ws := mine(t)
+	s.does(workspace.KindSetAgents, &workspace.SetAgents{Agents: []string{"clever exec 1"}})
 	flow := enginetest.ID("private")
-	s.does(state.KindSaveFlow, &state.SaveFlow{
-		Workspace: workspace, ID: flow, Document: state.FlowDocument{
+	s.does(workspace.KindSaveFlow, &workspace.SaveFlow{
+		Workspace: ws, ID: flow, Document: workspace.FlowDocument{
 			Name: "Sign up", URL: "http://10.0.0.1/", Access: "public",
 			VerificationURL: "http://10.0.0.1/me", VerificationContains: "ok",
 		},
 	})
-	s.does(state.KindAct, &state.Act{
-		Workspace: workspace, ID: enginetest.ID("act"), Actor: "owner", Person: s.who.Person,
-		Kind: state.KindScheduleFlow, Payload: wire.Encode(nil, &state.ScheduleFlow{
-			Workspace: workspace, Flow: flow, EveryHours: 24,
+	s.does(workspace.KindAct, &workspace.Act{
+		Workspace: ws, ID: enginetest.ID("act"), Actor: "owner", Person: s.who.Person,
+		Kind: workspace.KindScheduleFlow, Payload: wire.Encode(nil, &workspace.ScheduleFlow{
+			Workspace: ws, Flow: flow, EveryHours: 24,
 		}),
 	})
-	at := owner.Root + "/flows/" + api.NounFlow.Text(flow) + "/schedule"
+	at := owner.Root + "/flows/" + workspaceapi.NounFlow.Text(flow) + "/schedule"
 	require.Equal(t, 400, s.sends(at, "hours", "1", "_once", "1").status, "it begins nothing new")
 	a := s.sends(at, "action", "end", "_once", "2")
 	require.Equal(t, 303, a.status, a.body)
-	v, _ := s.Machine.Flow(workspace, flow)
+	v, _ := s.Machine.Flow(ws, flow)
 	require.Zero(t, v.EveryHours)
 }
 
 // TestAnOwnerStoresTestCredentials: the page shows hosts, and never stored or refused credentials.
 func TestAnOwnerStoresTestCredentials(t *testing.T) {
-	s, workspace := mine(t)
+	s, ws := mine(t)
 	const at = owner.Root + "/test-access"
 	stores := func(host string) answer {
 		return s.sends(at, "host", host, "username", "qa", "password", "pass-4711", "_once", "4")
@@ -79,7 +79,7 @@ func TestAnOwnerStoresTestCredentials(t *testing.T) {
 	body := s.sees(at)
 	require.Contains(t, body, "app.acme.example")
 	require.NotContains(t, body, "4711")
-	require.NotEmpty(t, s.Machine.TestAccess(workspace, "app.acme.example"))
+	require.NotEmpty(t, s.Machine.TestAccess(ws, "app.acme.example"))
 	refused := stores("a/b")
 	require.Equal(t, 400, refused.status)
 	require.Contains(t, refused.body, `value="qa"`)

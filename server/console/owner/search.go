@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"tollgate/server/console/page"
-	api "tollgate/server/workspaceapi"
+	"tollgate/server/workspaceapi"
 )
 
 type searchPage struct {
@@ -15,7 +15,7 @@ type searchPage struct {
 }
 
 type shownResult struct {
-	api.Found
+	workspaceapi.Found
 	URL string
 }
 
@@ -34,7 +34,7 @@ func showSearch(v *visit) {
 	v.show(page.View{Page: "search", Title: "Search", Data: data, Sought: data.Sought})
 }
 
-func foundURL(f *api.Found) string {
+func foundURL(f *workspaceapi.Found) string {
 	if f.Kind == "issue" {
 		return Root + "/issues"
 	}

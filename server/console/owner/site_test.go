@@ -17,14 +17,14 @@ import (
 	"tollgate/bench/servertest"
 	"tollgate/engine"
 	"tollgate/engine/wire"
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server"
 	"tollgate/server/console/owner"
 	"tollgate/server/console/page"
 	"tollgate/server/inspect"
 	"tollgate/server/provider/fetch"
 	"tollgate/server/provider/webhook"
-	api "tollgate/server/workspaceapi"
+	"tollgate/server/workspaceapi"
 )
 
 const origin = "https://tollgate.test"
@@ -33,7 +33,7 @@ const origin = "https://tollgate.test"
 type site struct {
 	*servertest.Workspaces
 	t       *testing.T
-	api     *api.API
+	api     *workspaceapi.API
 	pages   *owner.Pages
 	handler fasthttp.RequestHandler
 	// the signed-in visitor; nil is none.
@@ -59,12 +59,12 @@ func open(t *testing.T, recorded string) *site {
 	t.Cleanup(client.Close)
 	product, err := inspecttest.Parse(recorded)
 	require.NoError(t, err)
-	s.api, err = api.New(api.Config{
+	s.api, err = workspaceapi.New(workspaceapi.Config{
 		Machine: s.Machine, Proposer: s, Reader: s, PublicURL: origin, QuoteKey: [32]byte{7},
 		Inspector: inspect.New(product, nil), Payments: true,
 		Console: origin + owner.Root, Mail: s.post,
 		Hooks: webhook.NewSender(client, nil), Check: client.CheckAt,
-		Agents: []api.Agent{
+		Agents: []workspaceapi.Agent{
 			{Name: "clever", Kind: "exec", Version: "1"}, {Name: "nop", Kind: "nop", Version: "1"},
 		},
 	})
@@ -86,13 +86,14 @@ func (s *site) does(kind engine.Kind, c wire.Fielder) engine.Result {
 }
 
 // signUp makes a workspace, and returns its row and its key.
-func (s *site) signUp(label string) (workspace uint32, key string) {
+func (s *site) signUp(label string) (ws uint32, key string) {
 	s.t.Helper()
 	key = server.MintKey(server.KeyPrefixWorkspace)
 	id := enginetest.ID("workspace " + label)
-	s.does(state.KindSignUp, &state.SignUp{
+	s.does(workspace.KindSignUp, &workspace.SignUp{
 		ID: id, KeyID: enginetest.ID("key " + label), KeyHash: sha256.Sum256([]byte(key)),
-		ClaimHash: sha256.Sum256([]byte("code " + label)), Scopes: state.ScopesAll, Label: label,
+		ClaimHash: sha256.Sum256([]byte("code " + label)), Scopes: workspace.ScopesAll,
+		Label: label,
 	})
 	return s.Machine.WorkspaceRow(id), key
 }

@@ -5,15 +5,15 @@ import (
 	"strconv"
 	"strings"
 
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	sdk "tollgate/sdk/go"
 	"tollgate/server/console/page"
-	api "tollgate/server/workspaceapi"
+	"tollgate/server/workspaceapi"
 )
 
 // startPage is what a run of a flow would cost and do, before it is started.
 type startPage struct {
-	Flow    state.FlowView
+	Flow    workspace.FlowView
 	Quote   quote
 	Billing billing
 	// Why is the reason why it cannot start, in words; empty where it can.
@@ -52,12 +52,12 @@ func (q *quote) Called() string {
 
 // showStart reads a quote, which calls the flow's verification where that was long ago.
 func showStart(v *visit) {
-	id, ok := v.id(api.NounFlow)
+	id, ok := v.id(workspaceapi.NounFlow)
 	if !ok {
 		return
 	}
 	var answer struct{ Quote sdk.Quote }
-	fault := v.ask("getQuote", nil, &answer, api.NounFlow.Text(id))
+	fault := v.ask("getQuote", nil, &answer, workspaceapi.NounFlow.Text(id))
 	flow, known := v.config.Machine.Flow(v.who.Workspace, id)
 	switch {
 	case !known:
@@ -77,7 +77,7 @@ func showStart(v *visit) {
 		Page: "start", Title: "Run " + flow.Name, Data: data,
 		Crumbs: []page.Link{
 			{Text: "Flows", URL: Root + "/flows"},
-			{Text: flow.Name, URL: Root + "/flows/" + api.NounFlow.Text(id)},
+			{Text: flow.Name, URL: Root + "/flows/" + workspaceapi.NounFlow.Text(id)},
 		},
 	})
 }
@@ -86,7 +86,8 @@ func showStart(v *visit) {
 func startRun(v *visit, id [16]byte) {
 	var made sdk.Started
 	fault := v.ask("startRun",
-		sdk.StartRequest{Fingerprint: v.fields.Get("fingerprint")}, &made, api.NounFlow.Text(id))
+		sdk.StartRequest{Fingerprint: v.fields.Get("fingerprint")}, &made,
+		workspaceapi.NounFlow.Text(id))
 	if fault != nil && fault.Code == "payment_required" && made.Purchase.ID == "" {
 		fault.Detail = "Nothing was charged. Buy a run on the page Purchases: the saved card pays it."
 	}
@@ -106,24 +107,24 @@ func buyRuns(v *visit) {
 
 // cancelRun cancels a run that has not ended.
 func cancelRun(v *visit, id [16]byte) {
-	fault := v.ask("cancelRun", nil, nil, api.NounRun.Text(id))
+	fault := v.ask("cancelRun", nil, nil, workspaceapi.NounRun.Text(id))
 	if run, _ := v.config.Machine.Run(v.who.Workspace, id); fault != nil &&
-		fault.Code == "cannot_cancel" && run.Status == state.RunCancelled {
+		fault.Code == "cannot_cancel" && run.Status == workspace.RunCancelled {
 		fault = nil // by the same form, which was sent twice
 	}
-	v.finish(fault, showRun, Root+"/runs/"+api.NounRun.Text(id), "stop")
+	v.finish(fault, showRun, Root+"/runs/"+workspaceapi.NounRun.Text(id), "stop")
 }
 
 // answerRun lets a run go on that waits for a person.
 func answerRun(v *visit, id [16]byte) {
 	answer := sdk.ResumeRequest{Answer: v.typed("answer")}
-	fault, what := v.ask("resumeRun", answer, nil, api.NounRun.Text(id)), "answer"
+	fault, what := v.ask("resumeRun", answer, nil, workspaceapi.NounRun.Text(id)), "answer"
 	if run, _ := v.config.Machine.Run(v.who.Workspace, id); fault != nil &&
 		fault.Code == "cannot_resume" && run.Question != "" &&
-		(run.Status == state.RunQueued || run.Status == state.RunRunning) {
+		(run.Status == workspace.RunQueued || run.Status == workspace.RunRunning) {
 		fault, what = nil, "answered" // by the same form, as a rule
 	}
-	v.finish(fault, showRun, Root+"/runs/"+api.NounRun.Text(id), what)
+	v.finish(fault, showRun, Root+"/runs/"+workspaceapi.NounRun.Text(id), what)
 }
 
 // inspect reads what a product publishes, which takes up to a minute.

@@ -7,9 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server/console/owner"
-	api "tollgate/server/workspaceapi"
+	"tollgate/server/workspaceapi"
 )
 
 // hidden is the value of a field that a form carries.
@@ -32,7 +32,7 @@ func draftOf(id string, more ...string) []string {
 // TestAnOwnersFlow: made, changed and archived by forms; a form that is sent twice makes one flow,
 // and a refused one keeps its values.
 func TestAnOwnersFlow(t *testing.T) {
-	s, workspace := mine(t)
+	s, ws := mine(t)
 	const flows = owner.Root + "/flows"
 	require.Contains(t, s.sees(flows), flows+"/new")
 	id := hidden(t, s.sees(flows+"/new"), "id")
@@ -58,7 +58,7 @@ func TestAnOwnersFlow(t *testing.T) {
 		require.Equal(t, 303, a.status, a.body)
 		require.Equal(t, flows+"/"+id+"?done=save", string(a.header.Peek("Location")))
 	}
-	saved, _ := s.Machine.Flows(workspace, state.Page{Limit: 10})
+	saved, _ := s.Machine.Flows(ws, workspace.Page{Limit: 10})
 	require.Len(t, saved, 1)
 	require.EqualValues(t, 1, saved[0].Version)
 
@@ -68,7 +68,7 @@ func TestAnOwnersFlow(t *testing.T) {
 	a := s.sends(flows, draftOf(id, "credential", "bearer", "verification.contains", "",
 		"verification.status", "", "agent", "clever")...)
 	require.Equal(t, 303, a.status, a.body)
-	saved, _ = s.Machine.Flows(workspace, state.Page{Limit: 10})
+	saved, _ = s.Machine.Flows(ws, workspace.Page{Limit: 10})
 	require.Len(t, saved, 1)
 	require.EqualValues(t, 2, saved[0].Version)
 	require.Equal(t, "bearer", saved[0].Credential)
@@ -76,7 +76,7 @@ func TestAnOwnersFlow(t *testing.T) {
 	require.Empty(t, saved[0].VerificationContains)
 
 	require.Equal(t, 303, s.sends(flows+"/"+id+"/archive").status)
-	saved, _ = s.Machine.Flows(workspace, state.Page{Limit: 10})
+	saved, _ = s.Machine.Flows(ws, workspace.Page{Limit: 10})
 	require.Empty(t, saved)
 	require.Equal(t, 404, s.ask("GET", flows+"/"+id+"/start", nil).status)
 }
@@ -86,11 +86,12 @@ func TestAnothersFlowIsNotChanged(t *testing.T) {
 	s, _ := mine(t)
 	const flows = owner.Root + "/flows"
 	other, _ := s.signUp("other")
-	id := api.NewFlow()
-	s.does(state.KindSaveFlow, &state.SaveFlow{
-		Workspace: other, ID: id, Document: state.FlowDocument{Name: "theirs", Access: "public"},
+	id := workspaceapi.NewFlow()
+	s.does(workspace.KindSaveFlow, &workspace.SaveFlow{
+		Workspace: other, ID: id,
+		Document: workspace.FlowDocument{Name: "theirs", Access: "public"},
 	})
-	text := api.NounFlow.Text(id)
+	text := workspaceapi.NounFlow.Text(id)
 	for _, path := range []string{"/edit", "/start"} {
 		require.Equal(t, 404, s.ask("GET", flows+"/"+text+path, nil).status, path)
 	}
@@ -108,14 +109,14 @@ func TestAnothersFlowIsNotChanged(t *testing.T) {
 // TestAnOwnerStartsARun: the page shows the price; without a run left it leads to the purchase;
 // with one the run begins, once, however often the form is sent; an owner answers and cancels it.
 func TestAnOwnerStartsARun(t *testing.T) {
-	s, workspace := mine(t)
+	s, ws := mine(t)
 	const flows = owner.Root + "/flows"
 	id := hidden(t, s.sees(flows+"/new"), "id")
 	require.Equal(t, 303, s.sends(flows, draftOf(id)...).status)
 	page := flows + "/" + id + "/start"
 	policy := s.Machine.Policy()
 	policy.FreeRunsPerMonth = 0
-	s.does(state.KindSetPolicy, &policy)
+	s.does(workspace.KindSetPolicy, &policy)
 
 	const cap = "$0.00 of your cap of $50.00"
 	require.Contains(t, s.sees(owner.Root+"/purchases"), "Buy runs, $5.00 each", "at its button")
@@ -133,13 +134,13 @@ func TestAnOwnerStartsARun(t *testing.T) {
 	require.Contains(t, purchase, owner.Root+"/purchases/pur_")
 	require.Contains(t, s.sees(purchase), "Approve $5.00")
 	require.Contains(t, s.sees(purchase), "It sets your monthly cap to $50.00")
-	bought, _ := s.Machine.Purchases(workspace, state.Page{Limit: 10})
+	bought, _ := s.Machine.Purchases(ws, workspace.Page{Limit: 10})
 	require.Len(t, bought, 1)
-	s.does(state.KindApprovePurchase, &state.ApprovePurchase{
+	s.does(workspace.KindApprovePurchase, &workspace.ApprovePurchase{
 		ID: bought[0].ID, Owner: "ada@example.com", Person: s.who.Person,
 	})
-	s.does(state.KindNotePayment, &state.NotePayment{
-		ID: bought[0].ID, Result: state.PaymentPaid, Payment: "pi", Card: "card",
+	s.does(workspace.KindNotePayment, &workspace.NotePayment{
+		ID: bought[0].ID, Result: workspace.PaymentPaid, Payment: "pi", Card: "card",
 	})
 
 	body = s.sees(page)
@@ -149,25 +150,26 @@ func TestAnOwnerStartsARun(t *testing.T) {
 		a = s.sends(page, "fingerprint", hidden(t, body, "fingerprint"), "_once", "second")
 		require.Equal(t, 303, a.status, a.body)
 	}
-	runs, _ := s.Machine.Runs(workspace, state.Page{Limit: 10})
+	runs, _ := s.Machine.Runs(ws, workspace.Page{Limit: 10})
 	require.Len(t, runs, 1)
-	at := owner.Root + "/runs/" + api.NounRun.Text(runs[0].ID)
+	at := owner.Root + "/runs/" + workspaceapi.NounRun.Text(runs[0].ID)
 	require.Equal(t, at+"?done=start", string(a.header.Peek("Location")))
 	require.NotContains(t, s.sees(at), "Your answer")
 	require.Equal(t, 409, s.sends(at+"/answer", "answer", "yes").status)
 	require.Equal(t, 409, s.sends(page, "fingerprint", hidden(t, body, "fingerprint"),
 		"_once", "third").status, "one run of a flow at a time")
 
-	s.does(state.KindClaimRun, &state.ClaimRun{Worker: "w", LeaseMS: 60_000})
-	s.does(state.KindAwaitPerson, &state.AwaitPerson{Run: runs[0].ID, Token: 1, Question: "Which?"})
+	s.does(workspace.KindClaimRun, &workspace.ClaimRun{Worker: "w", LeaseMS: 60_000})
+	s.does(workspace.KindAwaitPerson,
+		&workspace.AwaitPerson{Run: runs[0].ID, Token: 1, Question: "Which?"})
 	require.Contains(t, s.sees(at), "Your answer")
 	require.Equal(t, 400, s.sends(at+"/answer", "answer", strings.Repeat("x", 501)).status)
 	require.Equal(t, 303, s.sends(at+"/answer", "answer", "the blue one").status)
-	run, _ := s.Machine.Run(workspace, runs[0].ID)
-	require.Equal(t, state.RunQueued, run.Status)
+	run, _ := s.Machine.Run(ws, runs[0].ID)
+	require.Equal(t, workspace.RunQueued, run.Status)
 	require.Equal(t, 303, s.sends(at+"/cancel").status)
-	run, _ = s.Machine.Run(workspace, runs[0].ID)
-	require.Equal(t, state.RunCancelled, run.Status)
+	run, _ = s.Machine.Run(ws, runs[0].ID)
+	require.Equal(t, workspace.RunCancelled, run.Status)
 	require.Equal(t, 303, s.sends(at+"/cancel", "_once", "again").status, "it is, already")
 	require.NotContains(t, s.sees(at), "Cancel the run")
 	require.NotContains(t, s.sees(at+"?done=start"), "renews")
@@ -176,11 +178,11 @@ func TestAnOwnerStartsARun(t *testing.T) {
 // TestAStartChargesNoSavedCard: where no run is left the page shows that nothing was charged, where
 // to buy one, and the price of a run.
 func TestAStartChargesNoSavedCard(t *testing.T) {
-	s, workspace := mine(t)
+	s, ws := mine(t)
 	const flows = owner.Root + "/flows"
 	policy := s.Machine.Policy()
 	policy.FreeRunsPerMonth = 0
-	s.does(state.KindSetPolicy, &policy)
+	s.does(workspace.KindSetPolicy, &policy)
 	var pages [2]string
 	for i := range pages {
 		id := hidden(t, s.sees(flows+"/new"), "id")
@@ -191,12 +193,12 @@ func TestAStartChargesNoSavedCard(t *testing.T) {
 		return s.sends(page, "fingerprint", hidden(t, s.sees(page), "fingerprint"), "_once", once)
 	}
 	require.Equal(t, 303, start(pages[0], "asks").status)
-	bought, _ := s.Machine.Purchases(workspace, state.Page{Limit: 10})
-	s.does(state.KindApprovePurchase, &state.ApprovePurchase{
+	bought, _ := s.Machine.Purchases(ws, workspace.Page{Limit: 10})
+	s.does(workspace.KindApprovePurchase, &workspace.ApprovePurchase{
 		ID: bought[0].ID, Owner: "ada@example.com", Person: s.who.Person,
 	})
-	s.does(state.KindNotePayment, &state.NotePayment{
-		ID: bought[0].ID, Result: state.PaymentPaid, Payment: "pi", Card: "card",
+	s.does(workspace.KindNotePayment, &workspace.NotePayment{
+		ID: bought[0].ID, Result: workspace.PaymentPaid, Payment: "pi", Card: "card",
 	})
 	require.Equal(t, 303, start(pages[0], "runs").status)
 	a := start(pages[1], "none is left")
@@ -204,20 +206,20 @@ func TestAStartChargesNoSavedCard(t *testing.T) {
 	require.Contains(t, a.body, "Nothing was charged. Buy a run on the page Purchases")
 	require.Contains(t, a.body, "$5.00: no run is left, so you buy one first")
 	require.Contains(t, a.body, "$5.00 of your cap of $50.00")
-	bought, _ = s.Machine.Purchases(workspace, state.Page{Limit: 10})
+	bought, _ = s.Machine.Purchases(ws, workspace.Page{Limit: 10})
 	require.Len(t, bought, 1)
 }
 
 // TestWhatAnUnclearProofMeans: the page uses the quote's words.
 func TestWhatAnUnclearProofMeans(t *testing.T) {
-	s, workspace := mine(t)
+	s, ws := mine(t)
 	const flows = owner.Root + "/flows"
 	text := hidden(t, s.sees(flows+"/new"), "id")
 	require.Equal(t, 303, s.sends(flows, draftOf(text, "credential", "bearer")...).status)
-	id, _ := api.NounFlow.Parse(text)
-	s.does(state.KindNotePreflight, &state.NotePreflight{
-		Workspace: workspace, ID: id, Version: 1, NoKey: state.CalledUnclear,
-		WrongKey: state.CalledUnclear,
+	id, _ := workspaceapi.NounFlow.Parse(text)
+	s.does(workspace.KindNotePreflight, &workspace.NotePreflight{
+		Workspace: ws, ID: id, Version: 1, NoKey: workspace.CalledUnclear,
+		WrongKey: workspace.CalledUnclear,
 	})
 	require.Contains(t, s.sees(flows+"/"+text+"/start"), "without a key: unclear; with a wrong key: unclear. Without a key, or")
 }
@@ -238,7 +240,7 @@ func TestWhatARunWouldCost(t *testing.T) {
 
 // TestAnOwnerBuysAhead: a number of runs that there is, once.
 func TestAnOwnerBuysAhead(t *testing.T) {
-	s, workspace := mine(t)
+	s, ws := mine(t)
 	const purchases = owner.Root + "/purchases"
 	for _, runs := range []string{"", "0", "11", "x", "-1"} {
 		a := s.sends(purchases, "runs", runs)
@@ -250,7 +252,7 @@ func TestAnOwnerBuysAhead(t *testing.T) {
 		require.Equal(t, 303, a.status, a.body)
 		require.Contains(t, string(a.header.Peek("Location")), purchases+"/pur_")
 	}
-	bought, _ := s.Machine.Purchases(workspace, state.Page{Limit: 10})
+	bought, _ := s.Machine.Purchases(ws, workspace.Page{Limit: 10})
 	require.Len(t, bought, 1)
 	require.EqualValues(t, 3, bought[0].Runs)
 }
@@ -272,19 +274,19 @@ func TestAnOwnerInspects(t *testing.T) {
 
 // TestAFlowSaysWhatIsNext: one that was just saved was not called yet, which is not a fault of it.
 func TestAFlowSaysWhatIsNext(t *testing.T) {
-	s, workspace := mine(t)
-	id := api.NewFlow()
-	s.does(state.KindSaveFlow, &state.SaveFlow{
-		Workspace: workspace, ID: id, Document: state.FlowDocument{
+	s, ws := mine(t)
+	id := workspaceapi.NewFlow()
+	s.does(workspace.KindSaveFlow, &workspace.SaveFlow{
+		Workspace: ws, ID: id, Document: workspace.FlowDocument{
 			Name: "a key", URL: "https://acme.example/", Task: "t", SuccessCriteria: "c",
 			Access: "public", Credential: "bearer", VerificationURL: "https://acme.example/me",
 		},
 	})
-	page := owner.Root + "/flows/" + api.NounFlow.Text(id)
+	page := owner.Root + "/flows/" + workspaceapi.NounFlow.Text(id)
 	require.Contains(t, s.sees(page), "has not been called yet")
-	s.does(state.KindNotePreflight, &state.NotePreflight{
-		Workspace: workspace, ID: id, Version: 1, NoKey: state.CalledRefused,
-		WrongKey: state.CalledAccepted,
+	s.does(workspace.KindNotePreflight, &workspace.NotePreflight{
+		Workspace: ws, ID: id, Version: 1, NoKey: workspace.CalledRefused,
+		WrongKey: workspace.CalledAccepted,
 	})
 	require.Contains(t, s.sees(page), "proves nothing as it is")
 }

@@ -13,12 +13,12 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/valyala/fasthttp"
 
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	sdk "tollgate/sdk/go"
 	"tollgate/server"
 	"tollgate/server/console/page"
 	"tollgate/server/identity"
-	api "tollgate/server/workspaceapi"
+	"tollgate/server/workspaceapi"
 )
 
 // visit is one request of a person who is signed in.
@@ -27,7 +27,7 @@ type visit struct {
 	x   *server.Exchange
 	who Visitor
 	// account is the workspace; of a page that needs none it may be empty.
-	account state.AccountView
+	account workspace.AccountView
 	// stale reports whether the page is shown as this node last knew it.
 	stale bool
 	// fields are the form's.
@@ -174,7 +174,7 @@ const maxSwitch = 20
 
 // others are the person's other workspaces; nil where there is none.
 func (v *visit) others() []page.Group {
-	owned, more := v.config.Machine.Owned(v.who.Person, state.Page{Limit: maxSwitch})
+	owned, more := v.config.Machine.Owned(v.who.Person, workspace.Page{Limit: maxSwitch})
 	g := page.Group{Title: "Workspace"}
 	for i := range owned {
 		if owned[i].Row == v.who.Workspace {
@@ -182,7 +182,7 @@ func (v *visit) others() []page.Group {
 		}
 		g.Choices = append(g.Choices, page.Choice{
 			Link: page.Link{Text: owned[i].Label, URL: Root + "/you/workspace"},
-			Post: "workspace", Value: api.NounWorkspace.Text(owned[i].ID),
+			Post: "workspace", Value: workspaceapi.NounWorkspace.Text(owned[i].ID),
 		})
 	}
 	if len(g.Choices) == 0 {
@@ -277,7 +277,7 @@ func (v *visit) happened() *page.Notice {
 }
 
 // of is a page or form of the record that the path names.
-func of(noun api.Noun, show func(*visit, [16]byte)) func(*visit) {
+func of(noun workspaceapi.Noun, show func(*visit, [16]byte)) func(*visit) {
 	return func(v *visit) {
 		if id, ok := v.id(noun); ok {
 			show(v, id)
@@ -293,8 +293,8 @@ type list[T any] struct {
 
 // records is a kind of records of a workspace: how they are named, read and told apart.
 type records[T any] struct {
-	noun api.Noun
-	read func(*state.Machine, uint32, state.Page) ([]T, bool)
+	noun workspaceapi.Noun
+	read func(*workspace.Machine, uint32, workspace.Page) ([]T, bool)
 	id   func(*T) [16]byte
 }
 
@@ -315,7 +315,7 @@ func (r records[T]) page(name, title, lead string) func(*visit) {
 }
 
 // id reads the record that the path names; false when it is answered.
-func (v *visit) id(noun api.Noun) (id [16]byte, ok bool) {
+func (v *visit) id(noun workspaceapi.Noun) (id [16]byte, ok bool) {
 	if id, ok = noun.Parse(string(v.x.Param(0))); !ok {
 		v.fail(faultUnknown)
 	}
@@ -338,8 +338,8 @@ func (r records[T]) record(v *visit, read func(uint32, [16]byte) (T, bool)) (t T
 const pageSize = 50
 
 // leaf reads the cursor of a list's address; an invalid one begins at the newest.
-func (v *visit) leaf(noun api.Noun) state.Page {
-	p := state.Page{Limit: pageSize}
+func (v *visit) leaf(noun workspaceapi.Noun) workspace.Page {
+	p := workspace.Page{Limit: pageSize}
 	p.After, _ = noun.Parse(v.query("cursor"))
 	return p
 }
@@ -353,7 +353,7 @@ func (v *visit) query(name string) string { return string(v.x.Ctx.QueryArgs().Pe
 // pager is the way to the first and to the next page of a list.
 type pager struct{ First, Next string }
 
-func (v *visit) pages(noun api.Noun, more bool, last [16]byte) (p pager) {
+func (v *visit) pages(noun workspaceapi.Noun, more bool, last [16]byte) (p pager) {
 	path := string(v.x.Ctx.Path())
 	if v.query("cursor") != "" {
 		p.First = path
@@ -367,8 +367,10 @@ func (v *visit) pages(noun api.Noun, more bool, last [16]byte) (p pager) {
 // functions are what the templates call besides the layout's own.
 var functions = template.FuncMap{
 	"when": when, "addr": address,
-	"flowid": api.NounFlow.Text, "runid": api.NounRun.Text, "purid": api.NounPurchase.Text,
-	"issueid": api.NounIssue.Text, "linkid": api.NounLink.Text, "keyid": api.NounKey.Text, "wsid": api.NounWorkspace.Text,
+	"flowid": workspaceapi.NounFlow.Text, "runid": workspaceapi.NounRun.Text,
+	"purid":   workspaceapi.NounPurchase.Text,
+	"issueid": workspaceapi.NounIssue.Text, "linkid": workspaceapi.NounLink.Text,
+	"keyid": workspaceapi.NounKey.Text, "wsid": workspaceapi.NounWorkspace.Text,
 	"alertkind": alertWords,
 	"given":     func(id [16]byte) bool { return id != [16]byte{} },
 	"case":      caseWords, "meaning": meaning, "note": noteWords, "why": reasonWords,
@@ -386,11 +388,11 @@ func when(ms int64) string {
 func address(noun string, id [16]byte) (string, error) {
 	switch noun {
 	case "run":
-		return Root + "/runs/" + api.NounRun.Text(id), nil
+		return Root + "/runs/" + workspaceapi.NounRun.Text(id), nil
 	case "flow":
-		return Root + "/flows/" + api.NounFlow.Text(id), nil
+		return Root + "/flows/" + workspaceapi.NounFlow.Text(id), nil
 	case "purchase":
-		return Root + "/purchases/" + api.NounPurchase.Text(id), nil
+		return Root + "/purchases/" + workspaceapi.NounPurchase.Text(id), nil
 	}
 	return "", errors.New("owner: no page of a " + noun)
 }
@@ -418,8 +420,8 @@ func (s SignedIn) Visitor(x *server.Exchange, local bool) (Visitor, error) {
 }
 
 // asking is how this visit calls the workspace API.
-func (v *visit) asking() *api.Visit {
-	return &api.Visit{
+func (v *visit) asking() *workspaceapi.Visit {
+	return &workspaceapi.Visit{
 		Person: v.who.Person, Session: v.who.Session, Workspace: v.who.Workspace,
 		Once: page.OnceKey(v.fields),
 	}
@@ -457,13 +459,13 @@ func unchanged(f *server.Fault) *server.Fault {
 
 // went ends a form that starts or buys: at the run or at the purchase that it made.
 func (v *visit) went(fault *server.Fault, made *sdk.Started, again func(*visit), what string) {
-	run, isRun := api.NounRun.Parse(made.Run.ID)
-	purchase, isPurchase := api.NounPurchase.Parse(made.Purchase.ID)
+	run, isRun := workspaceapi.NounRun.Parse(made.Run.ID)
+	purchase, isPurchase := workspaceapi.NounPurchase.Parse(made.Purchase.ID)
 	switch {
 	case isPurchase && (fault == nil || fault.Code == "payment_required"):
-		v.site.Redirect(v.x, Root+"/purchases/"+api.NounPurchase.Text(purchase))
+		v.site.Redirect(v.x, Root+"/purchases/"+workspaceapi.NounPurchase.Text(purchase))
 	case fault == nil && isRun:
-		v.finish(nil, nil, Root+"/runs/"+api.NounRun.Text(run), what)
+		v.finish(nil, nil, Root+"/runs/"+workspaceapi.NounRun.Text(run), what)
 	default:
 		v.problem(fault)
 		again(v)

@@ -1,15 +1,15 @@
 package owner
 
 import (
-	state "tollgate/engine/workspace"
+	"tollgate/engine/workspace"
 	"tollgate/server/console/page"
 )
 
 type youPage struct {
 	Name    string
 	Current [16]byte
-	Owned   []state.OwnedView
-	Links   []state.LinkView
+	Owned   []workspace.OwnedView
+	Links   []workspace.LinkView
 	Waiting bool
 }
 
@@ -19,8 +19,8 @@ const maxShown = 100
 // showYou is about the person: their workspaces, and the agents that ask to work in one.
 func showYou(v *visit) {
 	data := youPage{Name: v.who.Name, Current: v.account.ID}
-	data.Owned, _ = v.config.Machine.Owned(v.who.Person, state.Page{Limit: maxShown})
-	data.Links, _ = v.config.Machine.Links(v.who.Person, state.Page{Limit: maxShown})
+	data.Owned, _ = v.config.Machine.Owned(v.who.Person, workspace.Page{Limit: maxShown})
+	data.Links, _ = v.config.Machine.Links(v.who.Person, workspace.Page{Limit: maxShown})
 	v.show(page.View{
 		Page: "you", Title: "You", Data: data,
 		Lead: "Your workspaces, and the agents that may work in one of them.",
