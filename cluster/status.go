@@ -6,6 +6,8 @@ import (
 )
 
 // Status is what a node knows about itself and the cluster at one moment.
+//
+//schema:client ClusterStatus
 type Status struct {
 	// NodeID is the node that answers.
 	NodeID string `json:"nodeId"`
@@ -55,30 +57,9 @@ func (m *MemberStatus) role() string {
 	return RoleLearner
 }
 
-// Down are the members that do not answer.
-func (s *Status) Down() (members []MemberStatus) {
-	for _, m := range s.Members {
-		if m.Role == RoleDown {
-			members = append(members, m)
-		}
-	}
-	return members
-}
-
-// Voters returns how many members vote, and how many of these answer.
-func (s *Status) Voters() (all, answer int) {
-	for _, m := range s.Members {
-		if m.Voter {
-			all++
-			if m.Reachable {
-				answer++
-			}
-		}
-	}
-	return all, answer
-}
-
 // MemberStatus is one node, as seen from here.
+//
+//schema:client ClusterMember
 type MemberStatus struct {
 	Member
 	// Disk is the identity of its data folder, "" as long as no leader has met it.
@@ -107,6 +88,8 @@ type MemberStatus struct {
 }
 
 // GroupStatus is one Raft group on one node.
+//
+//schema:client ClusterGroup
 type GroupStatus struct {
 	Shard uint16 `json:"shard"`
 	Name  string `json:"name"`
@@ -179,6 +162,8 @@ type WorkStatus struct {
 }
 
 // KeyStatus is where a node has a group's idempotency keys.
+//
+//schema:client ClusterKeys
 type KeyStatus struct {
 	// InMemory and OnDisk count them; OnDisk have left memory, and are in files. Uncovered of these
 	// are in none yet: until they are, this node records no usage events.
@@ -249,6 +234,8 @@ func Causes() []Cause {
 
 // Reason is why a node should not be sent requests: a cause in one group, or in the node as a whole
 // (no group), and what it is in words.
+//
+//schema:client ClusterReason
 type Reason struct {
 	Cause Cause  `json:"cause"`
 	Group string `json:"group,omitempty"`

@@ -26,7 +26,7 @@ cmd/tollgate-browser: server/inspect/fill server/inspect/signup server/provider/
 cmd/tollgate/archive: cluster/backup cmd/tollgate/bucket
 cmd/tollgate/bucket:
 cmd/tollgate/certs:
-cmd/tollgate/cli: cluster cmd/tollgate/devdata engine/decimal sdk/go
+cmd/tollgate/cli: cmd/tollgate/devdata engine/decimal sdk/go
 cmd/tollgate/config: engine/workspace
 cmd/tollgate/daemon: cluster cluster/backup cmd/tollgate/archive cmd/tollgate/bucket
 	cmd/tollgate/certs cmd/tollgate/config cmd/tollgate/devdata cmd/tollgate/doctor

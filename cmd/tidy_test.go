@@ -77,7 +77,7 @@ var imports = []struct {
 
 	{
 		"cmd/tollgate/cli",
-		[]string{"cmd/tollgate/cli", "cmd/tollgate/devdata", "cluster", "engine/decimal", "sdk"},
+		[]string{"cmd/tollgate/cli", "cmd/tollgate/devdata", "engine/decimal", "sdk"},
 		"its commands go through the APIs of a cluster",
 	},
 	{"cmd/tollgate/replay", []string{"cmd/tollgate", "sdk"}, "it speaks HTTP"},

@@ -26,7 +26,7 @@ const (
 )
 
 // folders hold the packages that the generator reads, with everything below them.
-var folders = []string{"engine", "server"}
+var folders = []string{"engine", "server", "cluster", "cmd/tollgate/doctor"}
 
 func main() {
 	root := flag.String("root", ".", "the module's folder")
@@ -84,6 +84,7 @@ func Generate(root string) (map[string][]byte, error) {
 	for _, api := range apis {
 		files[sdk+"/"+api+suffix] = m.clients(api).source()
 	}
+	files[sdk+"/node"+suffix] = m.copies().source()
 	return files, m.err
 }
 
@@ -131,13 +132,8 @@ func (o *output) qualified(p *pack, name string) string {
 		!strings.HasPrefix(o.pack.path, above) {
 		p = o.packages[above]
 	}
-	as := p.name
 	o.use(p.path)
-	if as == o.pack.name {
-		as = "state"
-		o.imports[modulePath+p.path] = as
-	}
-	return as + "." + name
+	return p.name + "." + name
 }
 
 func (o *output) line(format string, args ...any) { fmt.Fprintf(&o.body, format+"\n", args...) }

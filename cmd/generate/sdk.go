@@ -1,6 +1,7 @@
 package main
 
 import (
+	"go/ast"
 	"slices"
 	"strings"
 )
@@ -68,6 +69,78 @@ func (m *module) clients(api string) *output {
 		o.detailsOf(d)
 	}
 	return o
+}
+
+// copies writes the client's structs of what nodes say of themselves: those with a line
+// //schema:client Name, field by field as encoding/json writes them.
+func (m *module) copies() *output {
+	o := m.output(&pack{path: sdk, name: "tollgate"})
+	for _, p := range m.sorted() {
+		for _, t := range p.sorted() {
+			if name := t.client(); name != "" {
+				o.comment(t.doc, t.name, name)
+				o.line("type %s struct {", name)
+				o.copy(t)
+				o.line("}\n")
+			}
+		}
+	}
+	return o
+}
+
+// client returns the name that the client has for a struct of a node, "" for none.
+func (t *typ) client() string {
+	if d := t.directive("client"); len(d) > 1 {
+		return d[1]
+	}
+	return ""
+}
+
+// copy writes a struct's fields, with those of the structs embedded in it.
+func (o *output) copy(t *typ) {
+	for _, f := range t.expr.(*ast.StructType).Fields.List {
+		if len(f.Names) == 0 {
+			o.copy(o.find(t, text(f.Type)))
+			continue
+		}
+		for line := range strings.Lines(f.Doc.Text()) {
+			o.line("// %s", strings.TrimSpace(line))
+		}
+		var names []string
+		for _, name := range f.Names {
+			names = append(names, name.Name)
+		}
+		o.line("%s %s %s", strings.Join(names, ", "), o.copied(t, f.Type), f.Tag.Value)
+	}
+}
+
+// copied returns a field's type in the client: a struct under the client's name, a named text or
+// number as what it is.
+func (o *output) copied(t *typ, e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.StarExpr:
+		return "*" + o.copied(t, e.X)
+	case *ast.ArrayType:
+		return "[]" + o.copied(t, e.Elt)
+	case *ast.MapType:
+		return "map[" + o.copied(t, e.Key) + "]" + o.copied(t, e.Value)
+	}
+	name := text(e)
+	if name == "" {
+		o.fail("%s.%s: cannot generate a client's field of this type", t.pack.path, t.name)
+	}
+	if name == "time.Time" {
+		o.imports["time"] = ""
+		return name
+	}
+	of := o.find(t, name)
+	if of == nil {
+		return name
+	}
+	if client := of.client(); client != "" {
+		return client
+	}
+	return o.copied(of, of.expr)
 }
 
 // minDetail is the least number of a field of details, so that the commands which embed them have

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	api "tollgate/sdk/go"
 	"tollgate/server"
 	"tollgate/server/console/page"
 )
@@ -22,36 +23,23 @@ func (s *Console) clusterRows() []row {
 	}
 }
 
-// roleDown is the role of a member that does not answer, as showCluster reports it.
-const roleDown = "down"
+// member is one of the cluster, as the page shows it.
+type member struct{ api.ClusterMember }
 
-type member struct {
-	ID          string `json:"id"`
-	Ops         string `json:"ops"`
-	Voter       bool   `json:"voter"`
-	Role        string `json:"role"`
-	LastSeenAt  string `json:"lastSeenAt"`
-	Reachable   bool   `json:"reachable"`
-	Problem     string `json:"problem"`
-	ClockMS     number `json:"clockAheadMs"`
-	RoundTripUS number `json:"roundTripUs"`
-	Version     number `json:"version"`
+// clusterStatus is what a node knows of its cluster, as the page shows it.
+type clusterStatus struct{ api.ClusterStatus }
+
+// Members are those of the cluster.
+func (s clusterStatus) Members() (all []member) {
+	for _, m := range s.ClusterStatus.Members {
+		all = append(all, member{m})
+	}
+	return all
 }
-
-// Down reports whether it does not answer.
-func (m member) Down() bool { return m.Role == roleDown }
 
 // Losses describes the effect of losing one more voter, where one is down.
 func (s clusterStatus) Losses() string {
-	voters, answer := 0, 0
-	for _, m := range s.Members {
-		if m.Voter {
-			voters++
-			if m.Reachable {
-				answer++
-			}
-		}
-	}
+	voters, answer := s.Voters()
 	text := strconv.Itoa(answer) + " of " + strconv.Itoa(voters) + " voters answer"
 	switch need := voters/2 + 1; {
 	case answer < need:
@@ -62,57 +50,17 @@ func (s clusterStatus) Losses() string {
 	return text + "."
 }
 
-// Down are the members that do not answer.
-func (s clusterStatus) Down() (down []member) {
-	for _, m := range s.Members {
-		if m.Down() {
-			down = append(down, m)
-		}
-	}
-	return down
-}
-
 // Led reports whether every group has a leader that this node knows of.
 func (s clusterStatus) Led() bool {
-	return !slices.ContainsFunc(s.Groups, func(g group) bool { return g.Leader == "" })
+	return !slices.ContainsFunc(s.Groups, func(g api.ClusterGroup) bool { return g.Leader == "" })
 }
 
 // RoundTrip is the last measured round trip; empty of a node that does not answer.
 func (m member) RoundTrip() string {
-	us, err := strconv.ParseInt(string(m.RoundTripUS), 10, 64)
-	if err != nil || us == 0 || !m.Reachable {
+	if m.RoundTripUS == 0 || !m.Reachable {
 		return ""
 	}
-	return strconv.FormatFloat(float64(us)/1000, 'f', 2, 64) + " ms"
-}
-
-type group struct {
-	Name            string    `json:"name"`
-	Leader          string    `json:"leader"`
-	Term            number    `json:"term"`
-	CommitIndex     uint64    `json:"commitIndex"`
-	Lag             uint64    `json:"lag"`
-	SnapshotIndex   number    `json:"snapshotIndex"`
-	SnapshotAt      time.Time `json:"snapshotAt"`
-	Lease           bool      `json:"lease"`
-	LeaseAgeMS      number    `json:"leaseAgeMs"`
-	StalenessMS     number    `json:"stalenessMs"`
-	LogBytes        int64     `json:"logBytes"`
-	SegmentsMissing int       `json:"segmentsMissing"`
-}
-
-type clusterStatus struct {
-	NodeID  string `json:"nodeId"`
-	Ready   bool   `json:"ready"`
-	Reasons []struct {
-		Group string `json:"group"`
-		Text  string `json:"text"`
-	} `json:"reasons"`
-	Groups      []group  `json:"groups"`
-	Members     []member `json:"members"`
-	DiskFree    int64    `json:"diskFreeBytes"`
-	DiskLow     bool     `json:"diskLow"`
-	DiskReserve int64    `json:"diskReserveBytes"`
+	return strconv.FormatFloat(float64(m.RoundTripUS)/1000, 'f', 2, 64) + " ms"
 }
 
 // Finding is something about the cluster, or a node, that needs attention.
@@ -191,30 +139,8 @@ func (v *visit) clusterPage(name, tab, title, lead string, data any) page.View {
 	return p
 }
 
-type nodeVitals struct {
-	Node      string    `json:"node"`
-	Build     string    `json:"build"`
-	StartedAt time.Time `json:"startedAt"`
-	Disk      struct {
-		Folder        string `json:"folder"`
-		TotalBytes    int64  `json:"totalBytes"`
-		FreeBytes     int64  `json:"freeBytes"`
-		ReserveBytes  int64  `json:"reserveBytes"`
-		SyncMedianUS  number `json:"syncMedianUs"`
-		SyncLongestUS number `json:"syncLongestUs"`
-		Problem       string `json:"problem"`
-	} `json:"disk"`
-	Memory struct {
-		LimitBytes   uint64 `json:"limitBytes"`
-		UsedBytes    uint64 `json:"usedBytes"`
-		MachineBytes uint64 `json:"machineBytes"`
-	} `json:"memory"`
-	Keys struct {
-		Held   uint64 `json:"held"`
-		Limit  uint64 `json:"limit"`
-		OnDisk uint64 `json:"onDisk"`
-	} `json:"idempotencyKeys"`
-}
+// nodeVitals are what a node says of itself, as the page shows it.
+type nodeVitals struct{ api.NodeVitals }
 
 // DiskMeter is how full the disk is.
 func (n nodeVitals) DiskMeter() any {
@@ -244,7 +170,7 @@ type journalPart struct {
 type nodeData struct {
 	Vitals  nodeVitals
 	Journal []journalPart
-	Groups  []group
+	Groups  []api.ClusterGroup
 	Manage  bool
 	Counts  []countedRecords
 }

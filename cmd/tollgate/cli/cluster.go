@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/term"
 
-	"tollgate/cluster"
 	api "tollgate/sdk/go"
 )
 
@@ -21,7 +20,7 @@ type ClusterCommand struct {
 	Status   clusterStatusCommand      `cmd:"" help:"Show who leads, who can be reached, and how far each has come."`
 	Join     call[joinFlags, none]     `cmd:"" call:"POST /cluster/members" says:"{Node} is a member of both groups, at {Raft}. Without a vote it gets one with: tollgate cluster promote {Node}" help:"Add a node that was started with join as a member without a vote, or change a member's addresses."`
 	Promote  clusterPromoteCommand     `cmd:"" help:"Give a member that has caught up its vote."`
-	Remove   clusterRemoveCommand      `cmd:"" help:"Take a member out, alive or not. One that leads hands over first."`
+	Remove   clusterRemoveCommand      `cmd:"" help:"Remove a member, alive or not. One that leads hands over first."`
 	Transfer call[transferFlags, none] `cmd:"" call:"POST /cluster/members/{Node}/lead" says:"{Node} leads both groups." help:"Let a voter lead both groups."`
 }
 
@@ -34,7 +33,7 @@ type clusterStatusCommand struct {
 
 // Help says what the command ends with.
 func (c *clusterStatusCommand) Help() string {
-	return "It is what the node that answers knows (choose one with --ops). The exit code is 0 when " +
+	return "Shows what the node that answers knows (choose one with --ops). The exit code is 0 when " +
 		"every member answers that node, 6 when one is down, and 1 when no node can be asked."
 }
 
@@ -87,7 +86,7 @@ func (c *clusterStatusCommand) show(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	defer admin.Close()
-	var status cluster.Status
+	var status api.ClusterStatus
 	answer, err := admin.Call(ctx, "GET", ClusterPath, nil, &status)
 	if err != nil {
 		return err
@@ -104,7 +103,7 @@ func (c *clusterStatusCommand) show(ctx context.Context, out io.Writer) error {
 }
 
 // names are the members' names in one line.
-func names(members []cluster.MemberStatus) string {
+func names(members []api.ClusterMember) string {
 	var ids []string
 	for _, m := range members {
 		ids = append(ids, m.ID)
@@ -113,7 +112,7 @@ func names(members []cluster.MemberStatus) string {
 }
 
 // banner says what is wrong in a few lines, before the tables; "" where nothing is.
-func banner(s *cluster.Status, now time.Time) string {
+func banner(s *api.ClusterStatus, now time.Time) string {
 	var b strings.Builder
 	for _, m := range s.Down() {
 		fmt.Fprintf(&b, "%s is down: %s.\n", m.ID, lastSeen(m, now))
@@ -135,7 +134,7 @@ func banner(s *cluster.Status, now time.Time) string {
 }
 
 // lastSeen says when a member last answered.
-func lastSeen(m cluster.MemberStatus, now time.Time) string {
+func lastSeen(m api.ClusterMember, now time.Time) string {
 	if m.LastSeenAt == nil {
 		return "it has not answered since this node began"
 	}
@@ -151,7 +150,7 @@ func knownVersion(version int64) string {
 	return strconv.FormatInt(version, 10)
 }
 
-func printStatus(out io.Writer, s cluster.Status, now time.Time) error {
+func printStatus(out io.Writer, s api.ClusterStatus, now time.Time) error {
 	table := NewTable(out)
 	line := func(format string, args ...any) {
 		table.Row(strings.Split(fmt.Sprintf(format, args...), "\t")...)
@@ -172,7 +171,7 @@ func printStatus(out io.Writer, s cluster.Status, now time.Time) error {
 	line("MEMBER\tROLE\tAPI\tOPERATIONS\tRAFT\tROUND TRIP\tCLOCK\tVERSION\tFOLDER")
 	for _, m := range s.Members {
 		trip, clock := fmt.Sprintf("%d µs", m.RoundTripUS), fmt.Sprintf("%+d ms", m.ClockAheadMS)
-		if m.Role == cluster.RoleDown {
+		if m.IsDown() {
 			trip, clock = "–", "–"
 		}
 		line("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", m.ID, roleOf(m, s.Groups), m.HTTP, m.Ops, m.Raft, trip,
@@ -199,8 +198,8 @@ func printStatus(out io.Writer, s cluster.Status, now time.Time) error {
 }
 
 // roleOf says which groups a member leads, as the node that was asked knows it.
-func roleOf(m cluster.MemberStatus, groups []cluster.GroupStatus) string {
-	if m.Role == cluster.RoleDown {
+func roleOf(m api.ClusterMember, groups []api.ClusterGroup) string {
+	if m.IsDown() {
 		return m.Role
 	}
 	var leads []string

@@ -7,14 +7,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"tollgate/cluster"
+	api "tollgate/sdk/go"
 )
 
 // TestRolesNameTheGroups: who leads one group only does not look as if it led both.
 func TestRolesNameTheGroups(t *testing.T) {
-	groups := []cluster.GroupStatus{{Name: "billing", Leader: "a"}, {Name: "workspace", Leader: "b"}}
+	groups := []api.ClusterGroup{{Name: "billing", Leader: "a"}, {Name: "workspace", Leader: "b"}}
 	role := func(id string, voter bool) string {
-		return roleOf(cluster.MemberStatus{Member: cluster.Member{ID: id}, Voter: voter}, groups)
+		return roleOf(api.ClusterMember{ID: id, Voter: voter}, groups)
 	}
 	require.Equal(t, "leads billing", role("a", true))
 	require.Equal(t, "leads workspace", role("b", true))
@@ -23,7 +23,7 @@ func TestRolesNameTheGroups(t *testing.T) {
 	groups[1].Leader = "a"
 	require.Equal(t, "leads both", role("a", true))
 	var printed strings.Builder
-	require.NoError(t, printStatus(&printed, cluster.Status{Groups: []cluster.GroupStatus{
+	require.NoError(t, printStatus(&printed, api.ClusterStatus{Groups: []api.ClusterGroup{
 		{Name: "billing", StalenessMS: 1_795_283_065_753},
 	}}, time.Now()))
 	require.NotContains(t, printed.String(), "1795283065753", "a node that has nothing yet")
@@ -33,11 +33,11 @@ func TestRolesNameTheGroups(t *testing.T) {
 func TestTheBannerSaysWhatTheNextLossMeans(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	seen := now.Add(-90 * time.Second)
-	s := cluster.Status{}
+	s := api.ClusterStatus{}
 	for i, id := range []string{"a", "b", "c", "d", "e"} {
-		m := cluster.MemberStatus{Member: cluster.Member{ID: id}, Voter: true}
+		m := api.ClusterMember{ID: id, Voter: true}
 		if m.Reachable = i < 4; !m.Reachable {
-			m.Role, m.LastSeenAt = cluster.RoleDown, &seen
+			m.Role, m.LastSeenAt = api.RoleDown, &seen
 		}
 		s.Members = append(s.Members, m)
 	}
@@ -50,11 +50,11 @@ func TestTheBannerSaysWhatTheNextLossMeans(t *testing.T) {
 		for j := range s.Members {
 			s.Members[j].Reachable = j < i
 			if j >= i {
-				s.Members[j].Role = cluster.RoleDown
+				s.Members[j].Role = api.RoleDown
 			}
 		}
 		require.Contains(t, banner(&s, now), want)
 		require.Contains(t, banner(&s, now), "d is down: it has not answered since this node began.")
 	}
-	require.Empty(t, banner(&cluster.Status{Members: s.Members[:1]}, now))
+	require.Empty(t, banner(&api.ClusterStatus{Members: s.Members[:1]}, now))
 }

@@ -8,7 +8,7 @@ import (
 	"net/url"
 	"time"
 
-	"tollgate/cluster"
+	api "tollgate/sdk/go"
 )
 
 const (
@@ -91,7 +91,7 @@ func (c *clusterRemoveCommand) Run(ctx context.Context, out io.Writer) error {
 
 // rest says what is left; nothing when the node that was asked does not say.
 func (c *clusterRemoveCommand) rest(ctx context.Context) string {
-	var status cluster.Status
+	var status api.ClusterStatus
 	if _, err := c.read(ctx, ClusterPath, &status); err != nil || len(status.Members) == 0 {
 		return ""
 	}

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"tollgate/cluster"
 	"tollgate/cmd/tollgate/devdata"
 	api "tollgate/sdk/go"
 )
@@ -18,7 +17,7 @@ import (
 type ReadyCommand struct {
 	Ops     []string      `context:"ops" env:"TOLLGATE_OPS" placeholder:"HOST:PORT" help:"Operations listener of a node, https://HOST:PORT for TLS; repeatable. Default: of the context, or every node in dev.json, else 127.0.0.1:9080."`
 	Context string        `names:"context" env:"TOLLGATE_CONTEXT" placeholder:"NAME" help:"Ask the nodes of this context: tollgate context list. Default: the one in use."`
-	Data    string        `default:".tollgate" help:"Data folder of tollgate dev, whose dev.json says the defaults."`
+	Data    string        `default:".tollgate" help:"Data folder of tollgate dev, whose dev.json has the defaults."`
 	CA      string        `context:"ca" name:"ca" env:"TOLLGATE_CA" type:"existingfile" placeholder:"FILE" help:"Authority of the node's certificate, PEM. Default: of the context, or the machine's."`
 	Wait    time.Duration `default:"0s" help:"Ask until it is ready, this long at most; 0 asks once."`
 }
@@ -102,10 +101,14 @@ func AskReady(ctx context.Context, node *api.Client) error {
 		return err
 	}
 	var said struct {
-		Reasons []cluster.Reason `json:"reasons"`
+		Reasons []api.ClusterReason `json:"reasons"`
 	}
 	if json.Unmarshal(answer.Body, &said) != nil || len(said.Reasons) == 0 {
 		return fmt.Errorf("it answers %d", answer.Status)
 	}
-	return fmt.Errorf("%d: %s", answer.Status, cluster.Words(said.Reasons))
+	var why []string
+	for _, reason := range said.Reasons {
+		why = append(why, reason.String())
+	}
+	return fmt.Errorf("%d: %s", answer.Status, strings.Join(why, "; "))
 }

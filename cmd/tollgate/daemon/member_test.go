@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"tollgate/cluster"
 	"tollgate/cmd/tollgate/cli"
+	api "tollgate/sdk/go"
 )
 
 // TestADownMemberIsSaidToBe: by its role, before the tables, and in the error; nothing of it is
@@ -43,7 +43,7 @@ func TestADownMemberIsSaidToBe(t *testing.T) {
 	}, patience, 50*time.Millisecond)
 	out, err := status(true)
 	require.ErrorIs(t, err, cli.ErrDown)
-	var answer struct{ Data cluster.Status }
+	var answer struct{ Data api.ClusterStatus }
 	require.NoError(t, json.Unmarshal([]byte(out), &answer))
 	down := answer.Data.Down()
 	require.Len(t, down, 1)

@@ -3,6 +3,8 @@ package doctor
 import "time"
 
 // Vitals are what a node says of itself and of its machine.
+//
+//schema:client NodeVitals
 type Vitals struct {
 	Node string `json:"node"`
 	// Build is the build's name of itself; EntryFormat the version of log entries that it writes.
@@ -27,6 +29,8 @@ type Vitals struct {
 
 // OpenFiles compares a process's limit of open files with what its settings may need: Own for
 // itself, the rest for clients.
+//
+//schema:client NodeFiles
 type OpenFiles struct {
 	Limit  uint64 `json:"limit"`
 	Needed uint64 `json:"needed"`
@@ -34,6 +38,8 @@ type OpenFiles struct {
 }
 
 // Disk is the file system of the data folder. Below ReserveBytes of free space writes are refused.
+//
+//schema:client NodeDisk
 type Disk struct {
 	Folder       string `json:"folder"`
 	TotalBytes   int64  `json:"totalBytes"`
@@ -48,6 +54,8 @@ type Disk struct {
 }
 
 // Memory is what the process may use, what the machine (or its cgroup) has, and what is used.
+//
+//schema:client NodeMemory
 type Memory struct {
 	LimitBytes   uint64 `json:"limitBytes"`
 	MachineBytes uint64 `json:"machineBytes"`
@@ -55,6 +63,8 @@ type Memory struct {
 }
 
 // Reservations are how many are kept, open and closed, and how many fit their budget.
+//
+//schema:client NodeReservations
 type Reservations struct {
 	Kept  uint64 `json:"kept"`
 	Limit uint64 `json:"limit"`
@@ -63,6 +73,8 @@ type Reservations struct {
 // Keys are the idempotency keys held, and how many fit their budget; OnDisk of them have left
 // memory, where the filters of their files take FilterBytes. At most MemoryLimit may be in memory.
 // Uncovered are in no file of this node yet, and Problem is why its files cannot be made.
+//
+//schema:client NodeKeys
 type Keys struct {
 	Held        uint64 `json:"held"`
 	Limit       uint64 `json:"limit"`
@@ -74,6 +86,8 @@ type Keys struct {
 }
 
 // Certificate is one that a node shows, or an authority that it trusts.
+//
+//schema:client NodeCertificate
 type Certificate struct {
 	// Use is what it is for: peers, http, ops, or authority.
 	Use  string `json:"use"`
@@ -87,6 +101,8 @@ type Certificate struct {
 }
 
 // Backups are the scheduled ones, as far as this node knows.
+//
+//schema:client NodeBackups
 type Backups struct {
 	// Folder is "" where none are made. Makes reports whether this node is to make them.
 	Folder       string `json:"folder"`
