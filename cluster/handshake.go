@@ -254,3 +254,22 @@ func behind(stream byte, from greeting) *reason {
 	return &reason{refusedLater, "node " + from.Node + " was replaced since this node was last " +
 		"told of the members"}
 }
+
+// ErrSecondCluster means that a node with an empty folder would begin a second cluster: a node of
+// another cluster, or one that does not have this node as a member, answers at an address of
+// Config.Members.
+var ErrSecondCluster = errors.New(
+	"cluster: there is a cluster already, and this node would begin a second one")
+
+// foreignError means that a node of another cluster answers at an address.
+type foreignError struct{ address, node, cluster string }
+
+func (e *foreignError) Error() string {
+	whose := "no identity"
+	if e.cluster != "" {
+		whose = "cluster " + e.cluster
+	}
+	return fmt.Sprintf("%s: node %s at %s, of %s", errForeign, e.node, e.address, whose)
+}
+
+func (e *foreignError) Is(target error) bool { return target == errForeign }

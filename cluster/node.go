@@ -315,3 +315,18 @@ func (n *Node) Retire(ctx context.Context) error {
 	}
 	return errors.Join(errs...)
 }
+
+// RefusesFolder reports whether a node does not start because of its data folder: an operator must
+// act, and another start fails the same way.
+func RefusesFolder(err error) bool {
+	for _, refusal := range []error{
+		ErrDamaged, wal.ErrDamaged, ErrOtherFolder, ErrOtherNode, ErrOtherCluster,
+		ErrNewerData, ErrOlderData, ErrHalfRestored, ErrSecondCluster,
+		ErrNotRestored, ErrNotEmpty, ErrPutBack,
+	} {
+		if errors.Is(err, refusal) {
+			return true
+		}
+	}
+	return false
+}

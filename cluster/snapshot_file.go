@@ -1,0 +1,207 @@
+package cluster
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"slices"
+	"sync"
+
+	"github.com/hashicorp/raft"
+
+	"tollgate/wal"
+)
+
+// snapshotSink writes one snapshot.
+type snapshotSink struct {
+	store *snapshotStore
+	meta  raft.SnapshotMeta
+	file  wal.File
+
+	block    []byte // head, and state not written yet
+	chain    uint32 // checksum of the block before
+	offset   int64
+	unsynced int64
+	once     sync.Once
+	err      error
+}
+
+func (w *snapshotSink) temporary() string { return w.store.path(w.meta.ID) + ".tmp" }
+
+// ID returns the snapshot's name.
+func (w *snapshotSink) ID() string { return w.meta.ID }
+
+// put appends bytes to the file.
+func (w *snapshotSink) put(b []byte) error {
+	if _, err := w.file.WriteAt(b, w.offset); err != nil {
+		return fmt.Errorf("cluster: write a snapshot: %w", err)
+	}
+	w.offset += int64(len(b))
+	if w.unsynced += int64(len(b)); w.unsynced < snapshotSync {
+		return nil
+	}
+	w.unsynced = 0
+	return w.file.SyncData()
+}
+
+// Write adds state.
+func (w *snapshotSink) Write(p []byte) (int, error) {
+	for written := 0; ; {
+		n := min(len(p)-written, blockHead+snapshotBlock-len(w.block))
+		w.block = append(w.block, p[written:written+n]...)
+		if written += n; written == len(p) {
+			return written, nil
+		}
+		if err := w.flush(); err != nil {
+			return written, err
+		}
+	}
+}
+
+// flush writes the block.
+func (w *snapshotSink) flush() error {
+	state := w.block[blockHead:]
+	if len(state) == 0 {
+		return nil
+	}
+	w.chain = crc32.Update(w.chain, castagnoli, state)
+	binary.LittleEndian.PutUint32(w.block, uint32(len(state)))
+	binary.LittleEndian.PutUint32(w.block[4:], w.chain)
+	w.meta.Size += int64(len(state))
+	err := w.put(w.block)
+	w.block = w.block[:blockHead]
+	return err
+}
+
+// Close makes the snapshot durable. Persist calls it, and then raft: the second call returns the
+// first one's error.
+func (w *snapshotSink) Close() error {
+	w.once.Do(func() {
+		err := w.finish()
+		if err != nil {
+			w.err = errors.Join(err, w.drop())
+			return
+		}
+		if err := w.store.reap(); err != nil {
+			w.store.log.Warn("old snapshots are still on disk", "error", err)
+		}
+	})
+	return w.err
+}
+
+func (w *snapshotSink) finish() error {
+	if err := w.flush(); err != nil {
+		return err
+	}
+	meta, err := json.Marshal(w.meta)
+	if err != nil {
+		return err
+	}
+	le := binary.LittleEndian
+	end := le.AppendUint32(slices.Clone(meta), uint32(len(meta)))
+	end = le.AppendUint32(end, crc32.Checksum(meta, castagnoli))
+	end = le.AppendUint64(end, uint64(w.offset))
+	if err := w.put(append(end, snapshotEnd...)); err != nil {
+		return err
+	}
+	if err := w.file.Sync(); err != nil {
+		return err
+	}
+	fsys := w.store.files
+	if err := fsys.Rename(w.temporary(), w.store.path(w.meta.ID)); err != nil {
+		return err
+	}
+	if err := fsys.SyncDir(w.store.dir); err != nil {
+		return err
+	}
+	return w.file.Close()
+}
+
+// Cancel removes the snapshot, unless it was closed.
+func (w *snapshotSink) Cancel() error {
+	w.once.Do(func() { w.err = w.drop() })
+	return w.err
+}
+
+func (w *snapshotSink) drop() error {
+	closed, err := w.file.Close(), w.store.files.Remove(w.temporary())
+	if errors.Is(err, fs.ErrNotExist) { // it has its name already, and is whole
+		err = nil
+	}
+	return errors.Join(closed, err)
+}
+
+// snapshotReader reads the state of a snapshot, block by block. It verifies a block's checksum
+// before it returns any of it.
+type snapshotReader struct {
+	file   wal.File
+	name   string
+	offset int64
+	rest   int64 // of the state
+	chain  uint32
+	block  []byte // the rest of the block
+	buffer []byte
+	blame  func(error) // is told of damage, unless nil
+}
+
+// Read implements io.Reader.
+func (r *snapshotReader) Read(p []byte) (int, error) {
+	if len(r.block) == 0 {
+		if r.rest == 0 {
+			return 0, io.EOF
+		}
+		if err := r.next(); err != nil {
+			if r.blame != nil && errors.Is(err, ErrDamaged) {
+				r.blame(err)
+			}
+			return 0, err
+		}
+	}
+	n := copy(p, r.block)
+	r.block = r.block[n:]
+	return n, nil
+}
+
+func (r *snapshotReader) next() error {
+	if r.buffer == nil {
+		if err := r.begin(); err != nil {
+			return err
+		}
+	}
+	size := min(r.rest, snapshotBlock)
+	b := r.buffer[:blockHead+size]
+	if _, err := r.file.ReadAt(b, r.offset); err != nil {
+		return fmt.Errorf("cluster: read a snapshot: %s: %w", r.name, err)
+	}
+	state := b[blockHead:]
+	r.chain = crc32.Update(r.chain, castagnoli, state)
+	if int64(binary.LittleEndian.Uint32(b)) != size || binary.LittleEndian.Uint32(b[4:]) != r.chain {
+		return fmt.Errorf("%w: %s: the block at %d does not match its checksum",
+			ErrDamaged, r.name, r.offset)
+	}
+	r.offset += int64(len(b))
+	r.rest -= size
+	r.block = state
+	return nil
+}
+
+// begin checks the file's first bytes.
+func (r *snapshotReader) begin() error {
+	r.buffer = make([]byte, blockHead+snapshotBlock)
+	head := r.buffer[:len(snapshotMagic)]
+	if _, err := r.file.ReadAt(head, 0); err != nil {
+		return fmt.Errorf("cluster: read a snapshot: %s: %w", r.name, err)
+	}
+	if string(head) != snapshotMagic {
+		return fmt.Errorf("%w: %s: its beginning is not one", ErrDamaged, r.name)
+	}
+	r.offset = int64(len(head))
+	return nil
+}
+
+// Close closes the file.
+func (r *snapshotReader) Close() error { return r.file.Close() }
