@@ -1,0 +1,218 @@
+package console
+
+import (
+	"cmp"
+	"maps"
+	"net/url"
+	"strings"
+	"time"
+
+	api "tollgate/sdk/go"
+	"tollgate/server"
+	"tollgate/server/console/page"
+)
+
+// exploreData is what the usage explorer shows.
+type exploreData struct {
+	Base                            string
+	Features                        featureField
+	Feature, Customer, By, From, To string
+	// Split is what the chart has a series for each of: splitCustomer, or features.
+	Split  string
+	Chart  *page.Chart
+	Totals []api.UsageSeries
+	CSV    string
+	// More is how many features Totals leaves out.
+	More int
+	// Customers are those who used most, and Others how many more did; none of one customer.
+	Customers  []api.CustomerUsage
+	Others     int
+	RankingCSV string
+	// Ranked reports whether they were found: a node refuses to price too many.
+	Ranked bool
+	// Ranks are the orders of Customers; none where nothing has a price.
+	Ranks []page.Link
+	// Priced reports whether they are in the order of what their usage adds to bills.
+	Priced bool
+	// Currency is the one of Priced.
+	Currency string
+	keep     url.Values
+	// Today and Yesterday are those days' usage, on the environment's clock.
+	Today, Yesterday page.Link
+	// First is the request for a first event, where the environment has no usage.
+	First string
+}
+
+// maxTotals is how many features the explorer lists.
+const maxTotals = 50
+
+// featureField is the field that selects a feature: a choice of all, unless they are many, which
+// would make the page heavy.
+type featureField struct {
+	Keys  []string
+	Many  bool
+	Value string
+}
+
+// featureBytes bounds the keys of a choice together.
+const featureBytes = 4 << 10
+
+func featuresOf(v *visit, value string) featureField {
+	f := featureField{Value: value, Keys: v.console.config.Machine.CatalogFeatures(v.env)}
+	size := 0
+	for _, key := range f.Keys {
+		size += len(key)
+	}
+	if size > featureBytes {
+		f.Keys, f.Many = nil, true
+	}
+	return f
+}
+
+// usageCall asks for what the page's address names. Days are whole ones: to is the last.
+func (v *visit) usageCall() (server.Call, url.Values) {
+	call, keep := v.adminCall("showUsage"), url.Values{}
+	call.Query = url.Values{}
+	for _, name := range []string{
+		"feature", "customer", "by", "from", "to", "split", "sort", "currency",
+	} {
+		text := v.query(name)
+		if text == "" {
+			continue
+		}
+		keep.Set(name, text)
+		if name == "split" || name == "sort" || name == "currency" {
+			continue
+		}
+		if day, err := time.Parse(time.DateOnly, text); err == nil && (name == "from" || name == "to") {
+			if name == "to" {
+				day = day.AddDate(0, 0, 1)
+			}
+			text = day.Format(time.RFC3339)
+		}
+		call.Query.Set(name, text)
+	}
+	return call, keep
+}
+
+// exploreUsage is the page …/usage.
+func exploreUsage(v *visit) {
+	call, keep := v.usageCall()
+	data := exploreData{
+		Base: v.base() + "/usage", Chart: &page.Chart{},
+		Feature: keep.Get("feature"), Customer: keep.Get("customer"),
+		By: keep.Get("by"), From: keep.Get("from"), To: keep.Get("to"), Split: keep.Get("split"),
+	}
+	data.Features, data.keep = featuresOf(v, data.Feature), keep
+	data.Today, data.Yesterday = data.dayOf(v, "Today", 0), data.dayOf(v, "Yesterday", -1)
+	totals, fault := dataOf[api.UsageTotals](v, v.admin(call))
+	if fault != nil {
+		v.problem(fault)
+	} else {
+		data.By = totals.By
+		var others []api.UsageSeries
+		data.Chart = usageChart(&totals)
+		data.Totals, others = mostUsed(totals.Series, maxTotals)
+		data.More = len(others)
+		data.CSV = data.Base + ".csv?" + keep.Encode()
+		if data.Customer == "" {
+			data.rank(v)
+			found, fault := v.mostUsing(call.Query, keep)
+			if fault != nil {
+				v.problem(fault)
+			} else {
+				data.Ranked, data.Customers, data.Others = true, found.Customers, found.Others
+				data.RankingCSV = v.base() + "/ranking.csv?" + keep.Encode()
+			}
+			if data.Ranked && data.Split == splitCustomer && len(totals.Series) > 0 {
+				split := byCustomer(v, &totals, data.Customers, data.Others, data.Feature)
+				data.Chart = usageChart(split)
+				data.Chart.Title = "Usage by customer"
+				if data.Feature == "" {
+					data.Chart.Unit = "events"
+				}
+			}
+		}
+	}
+	if len(data.Chart.Series) == 0 {
+		data.First = firstEvent(v, data.Customer)
+	}
+	v.show(v.environmentPage("usage", "Usage", "Usage", "", data))
+}
+
+// rank offers the orders of the customers who used most.
+func (d *exploreData) rank(v *visit) {
+	currencies := v.console.config.Machine.Currencies(v.env)
+	if len(currencies) == 0 {
+		return
+	}
+	d.Priced = d.keep.Get("sort") != ""
+	d.Currency = cmp.Or(d.keep.Get("currency"), currencies[0])
+	amount := "Most events"
+	if d.Feature != "" {
+		amount = "Most units"
+	}
+	d.Ranks = []page.Link{{
+		Text: amount, Here: !d.Priced,
+		URL: d.at(withParam(withParam(d.keep, "sort", ""), "currency", "")),
+	}}
+	for _, currency := range currencies[:min(len(currencies), sortedCurrencies)] {
+		d.Ranks = append(d.Ranks, page.Link{
+			Text: "Most added to bills, " + currency,
+			Here: d.Priced && d.Currency == currency,
+			URL:  d.at(withParam(withParam(d.keep, "sort", "price"), "currency", currency)),
+		})
+	}
+}
+
+// at is the explorer with a query.
+func (d exploreData) at(query url.Values) string { return d.Base + "?" + query.Encode() }
+
+// FeatureURL is the page with a feature alone.
+func (d exploreData) FeatureURL(key string) string {
+	return d.at(withParam(d.keep, "feature", key))
+}
+
+// Order is what the address has of the order of customers, which the form keeps.
+func (d exploreData) Order() map[string]string {
+	order := map[string]string{}
+	for _, name := range []string{"sort", "currency"} {
+		if value := d.keep.Get(name); value != "" {
+			order[name] = value
+		}
+	}
+	return order
+}
+
+// dayOf leads to the usage of a day by hour, so many days from today on the environment's clock.
+func (d exploreData) dayOf(v *visit, text string, days int) page.Link {
+	day := clockOf(v).AddDate(0, 0, days).Format(time.DateOnly)
+	query := withParam(withParam(d.keep, "from", day), "to", day)
+	return page.Link{
+		Text: text, URL: d.at(withParam(query, "by", "hour")), Here: d.From == day && d.To == day,
+	}
+}
+
+// mostUsing are the customers who used most in a range, and how many others used something; keep
+// has their order.
+func (v *visit) mostUsing(query, keep url.Values) (usageRanking, *server.Fault) {
+	call := v.adminCall("usageByCustomer")
+	call.Query = maps.Clone(query)
+	for _, name := range []string{"sort", "currency"} {
+		if text := keep.Get(name); text != "" {
+			call.Query.Set(name, text)
+		}
+	}
+	return dataOf[usageRanking](v, v.admin(call))
+}
+
+// usageRanking are customers by what they used.
+type usageRanking struct {
+	Customers []api.CustomerUsage `json:"customers"`
+	Others    int                 `json:"others"`
+}
+
+// CustomerURL is a customer's page.
+func (d exploreData) CustomerURL(id string) string {
+	return strings.TrimSuffix(d.Base, "/usage") + "/customers/" + url.PathEscape(id)
+}
