@@ -227,3 +227,34 @@ func planView(c *catalogs.Catalog, v *catalogs.PlanVersion) PlanView {
 	}
 	return view
 }
+
+// FeatureNumber finds a feature by its key; 0 if there is none.
+func (m *accountReader) FeatureNumber(env uint32, key string) uint32 {
+	if e := m.state.Load().Environment(env); e != nil {
+		return e.Catalog.Load().FeatureByKey[key]
+	}
+	return 0
+}
+
+// CatalogFeatures returns the keys of an environment's features, in the order of the catalog.
+func (m *accountReader) CatalogFeatures(env uint32) (keys []string) {
+	if e := m.state.Load().Environment(env); e != nil {
+		for _, f := range e.Catalog.Load().Features {
+			keys = append(keys, f.Document.Key)
+		}
+	}
+	return keys
+}
+
+// FeatureOfEvent returns the key of the feature that an eventName counts for; "" if there is none.
+func (m *accountReader) FeatureOfEvent(env uint32, name []byte) string {
+	e := m.state.Load().Environment(env)
+	if e == nil {
+		return ""
+	}
+	c := e.Catalog.Load()
+	if number := c.FeatureNamed(name); number != 0 {
+		return c.Feature(number).Document.Key
+	}
+	return ""
+}

@@ -5,6 +5,7 @@ import (
 
 	"tollgate/engine/billing/internal/accounts"
 	"tollgate/engine/journal"
+	"tollgate/engine/rollup"
 	"tollgate/engine/wire"
 )
 
@@ -116,4 +117,74 @@ func (m *Machine) journalFacts(index uint64, position uint32) {
 	})
 	clear(r.Facts)
 	r.Facts, r.Size = r.Facts[:0], 0
+}
+
+// CountVersions names what CountRecord counts. Raise that of a part when it changes: nodes then
+// count this part of their journals again.
+var CountVersions = rollup.Versions{journal.PartUsage: 1, journal.PartAudit: 2}
+
+// CountRecord is the rollup.Counter of the billing journal: usage by feature, for its customer and
+// its environment, and checks by reason, for their environment and, where they are denied, for
+// their customer. Items are reasons, or numbers of features with 0 for unmatched names.
+func CountRecord(r journal.Record, add func(rollup.Cell)) {
+	switch r.Kind {
+	case journal.KindUsage:
+		var u usageEntry
+		var c RecordUsage
+		if decodeCounted(r.Payload, &u, &c) {
+			countUsage(r, &u, c.Env, rollup.Cell{Events: 1, Units: c.Units}, add)
+		}
+	case journal.KindVoid, journal.KindAmend:
+		var k correctionEntry
+		var c RecordUsage
+		if wire.Decode(r.Payload, &k) != nil || wire.Decode(k.Original.Record, &c) != nil {
+			return
+		}
+		cell := rollup.Cell{Units: k.Delta}
+		if r.Kind == journal.KindVoid {
+			cell.Events = -1
+		}
+		countUsage(r, &k.Original, c.Env, cell, add)
+	case journal.KindAudit:
+		block, err := openAudits(r.Payload)
+		if err != nil {
+			return // Apply refuses what does not decode, and records of another version are not ours
+		}
+		for block.next() {
+			c := &block.check
+			cell := rollup.Cell{Key: rollup.Key{
+				Owner: rollup.Environment(c.Env), Item: uint32(c.Reason), Hour: rollup.HourOf(c.At),
+			}, Events: 1}
+			add(cell)
+			if cell.Owner = uint64(c.CustomerRow); c.Reason != ReasonAllowed && cell.Owner != 0 {
+				add(cell)
+			}
+		}
+	}
+}
+
+// decodeCounted decodes the counted fields of a usage event, without an allocation.
+func decodeCounted(payload []byte, u *usageEntry, c *RecordUsage) bool {
+	if !u.quick(payload) {
+		*u = usageEntry{}
+		w := wire.NewDecoder(payload)
+		u.head(&w)
+	}
+	if len(u.Record) == 0 {
+		return false
+	}
+	if c.quick(u.Record) {
+		return true
+	}
+	*c = RecordUsage{}
+	w := wire.NewDecoder(u.Record)
+	c.Fields(&w)
+	return w.Close() == nil
+}
+
+func countUsage(r journal.Record, u *usageEntry, env uint32, c rollup.Cell, add func(rollup.Cell)) {
+	c.Key = rollup.Key{Owner: uint64(r.Owner), Item: u.Feature, Hour: rollup.HourOf(r.At)}
+	add(c)
+	c.Owner = rollup.Environment(env)
+	add(c)
 }

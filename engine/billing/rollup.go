@@ -15,78 +15,7 @@ import (
 	"tollgate/engine/journal"
 	"tollgate/engine/period"
 	"tollgate/engine/rollup"
-	"tollgate/engine/wire"
 )
-
-// CountVersions names what CountRecord counts. Raise that of a part when it changes: nodes then
-// count this part of their journals again.
-var CountVersions = rollup.Versions{journal.PartUsage: 1, journal.PartAudit: 2}
-
-// CountRecord is the rollup.Counter of the billing journal: usage by feature, for its customer and
-// its environment, and checks by reason, for their environment and, where they are denied, for
-// their customer. Items are reasons, or numbers of features with 0 for unmatched names.
-func CountRecord(r journal.Record, add func(rollup.Cell)) {
-	switch r.Kind {
-	case journal.KindUsage:
-		var u usageEntry
-		var c RecordUsage
-		if decodeCounted(r.Payload, &u, &c) {
-			countUsage(r, &u, c.Env, rollup.Cell{Events: 1, Units: c.Units}, add)
-		}
-	case journal.KindVoid, journal.KindAmend:
-		var k correctionEntry
-		var c RecordUsage
-		if wire.Decode(r.Payload, &k) != nil || wire.Decode(k.Original.Record, &c) != nil {
-			return
-		}
-		cell := rollup.Cell{Units: k.Delta}
-		if r.Kind == journal.KindVoid {
-			cell.Events = -1
-		}
-		countUsage(r, &k.Original, c.Env, cell, add)
-	case journal.KindAudit:
-		block, err := openAudits(r.Payload)
-		if err != nil {
-			return // Apply refuses what does not decode, and records of another version are not ours
-		}
-		for block.next() {
-			c := &block.check
-			cell := rollup.Cell{Key: rollup.Key{
-				Owner: rollup.Environment(c.Env), Item: uint32(c.Reason), Hour: rollup.HourOf(c.At),
-			}, Events: 1}
-			add(cell)
-			if cell.Owner = uint64(c.CustomerRow); c.Reason != ReasonAllowed && cell.Owner != 0 {
-				add(cell)
-			}
-		}
-	}
-}
-
-// decodeCounted decodes the counted fields of a usage event, without an allocation.
-func decodeCounted(payload []byte, u *usageEntry, c *RecordUsage) bool {
-	if !u.quick(payload) {
-		*u = usageEntry{}
-		w := wire.NewDecoder(payload)
-		u.head(&w)
-	}
-	if len(u.Record) == 0 {
-		return false
-	}
-	if c.quick(u.Record) {
-		return true
-	}
-	*c = RecordUsage{}
-	w := wire.NewDecoder(u.Record)
-	c.Fields(&w)
-	return w.Close() == nil
-}
-
-func countUsage(r journal.Record, u *usageEntry, env uint32, c rollup.Cell, add func(rollup.Cell)) {
-	c.Key = rollup.Key{Owner: uint64(r.Owner), Item: u.Feature, Hour: rollup.HourOf(r.At)}
-	add(c)
-	c.Owner = rollup.Environment(env)
-	add(c)
-}
 
 // By is the length of the buckets of a count; they begin at UTC.
 //
@@ -545,35 +474,4 @@ func (m *journalReader) checksKept(env uint32) int64 {
 		oldest = m.Stamp()
 	}
 	return e.Now(oldest)
-}
-
-// FeatureNumber finds a feature by its key; 0 if there is none.
-func (m *accountReader) FeatureNumber(env uint32, key string) uint32 {
-	if e := m.state.Load().Environment(env); e != nil {
-		return e.Catalog.Load().FeatureByKey[key]
-	}
-	return 0
-}
-
-// CatalogFeatures returns the keys of an environment's features, in the order of the catalog.
-func (m *accountReader) CatalogFeatures(env uint32) (keys []string) {
-	if e := m.state.Load().Environment(env); e != nil {
-		for _, f := range e.Catalog.Load().Features {
-			keys = append(keys, f.Document.Key)
-		}
-	}
-	return keys
-}
-
-// FeatureOfEvent returns the key of the feature that an eventName counts for; "" if there is none.
-func (m *accountReader) FeatureOfEvent(env uint32, name []byte) string {
-	e := m.state.Load().Environment(env)
-	if e == nil {
-		return ""
-	}
-	c := e.Catalog.Load()
-	if number := c.FeatureNamed(name); number != 0 {
-		return c.Feature(number).Document.Key
-	}
-	return ""
 }
