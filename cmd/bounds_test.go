@@ -48,7 +48,7 @@ var bounds = map[string][]string{
 	"engine/billing/internal/budgets maxKey": {
 		"engine/billing/internal/budgets PutBudget.Parent max",
 		"engine/billing/internal/budgets BudgetView.Key max", "engine/billing RecordUsage.Budget max",
-		"server/client reservationRequest.Budget max",
+		"engine/billing BindKey.Budget max", "server/client reservationRequest.Budget max",
 	},
 	"engine/billing/internal/budgets maxName": {
 		"engine/billing/internal/budgets PutBudget.Name max",
@@ -73,6 +73,7 @@ var bounds = map[string][]string{
 	},
 	"engine/billing/internal/catalogs MaxNoteCharacters": {
 		"engine/billing/internal/credits TransactionView.Note max", "server/admin maxNote",
+		"engine/billing DeductCredits.Note max", "engine/billing ReverseTransaction.Note max",
 	},
 	"engine/billing/internal/catalogs MaxCreditPriority": {"server/admin maxPriority"},
 	"engine/billing/internal/catalogs maxIntervalMonths": {
@@ -81,6 +82,7 @@ var bounds = map[string][]string{
 	"engine/workspace MaxPurchaseRuns":  {"engine/workspace RequestPurchase.Runs max"},
 	"engine/workspace MaxScheduleHours": {"engine/workspace FlowView.EveryHours max"},
 	"engine/workspace maxAlertReason":   {"server/workspaceapi maxAlertReason"},
+	"server/admin maxMember": {"server/admin MemberChange.ID max"},
 	"server/admin maxLabel": {
 		"server/admin madeKey.Label max", "engine/billing KeyView.Label max",
 	},

@@ -14,7 +14,8 @@ const maxAdvanceMS = (5*365 + 2) * accounts.DayMS
 // instant. Ticks do the work, and ClockSettled reports when it is done.
 type AdvanceClock struct {
 	Env uint32 `wire:"1"`
-	To  int64  `wire:"2"` // on the environment's clock, in milliseconds
+	// To is on the environment's clock, in milliseconds.
+	To int64 `wire:"2" json:"advanceTo" as:"time" rule:"required"`
 
 	Actor string `wire:"3"`
 }

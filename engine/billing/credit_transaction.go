@@ -17,8 +17,8 @@ type DeductCredits struct {
 	Env    uint32          `wire:"1"`
 	ID     [16]byte        `wire:"2"`
 	Pool   [16]byte        `wire:"3"`
-	Amount decimal.Decimal `wire:"4"`
-	Note   string          `wire:"5"` // ≤ 500 characters
+	Amount decimal.Decimal `wire:"4" json:"amount" rule:"required"`
+	Note   string          `wire:"5" json:"note" rule:"max=500"`
 	Actor  string          `wire:"6"`
 }
 
@@ -123,7 +123,7 @@ type ReverseTransaction struct {
 	Env         uint32   `wire:"1"`
 	ID          [16]byte `wire:"2"` // of the reversal
 	Transaction [16]byte `wire:"3"` // what it reverses
-	Note        string   `wire:"4"` // ≤ 500 characters
+	Note        string   `wire:"4" json:"note" rule:"max=500"`
 	Actor       string   `wire:"5"`
 	Left        []byte   `wire:"6"`
 }

@@ -259,10 +259,11 @@ func (c *NoteKeyUse) apply(t *turn) engine.Outcome {
 
 // BindKey makes requests with an API key count at a budget, or below it.
 type BindKey struct {
-	Env    uint32   `wire:"1"`
-	ID     [16]byte `wire:"2"`
-	Budget string   `wire:"3"` // its key; empty: the key is bound to none
-	Actor  string   `wire:"4"`
+	Env uint32   `wire:"1"`
+	ID  [16]byte `wire:"2"`
+	// Budget is its key; empty: the API key is bound to none.
+	Budget string `wire:"3" json:"budget" rule:"min=1,max=128"`
+	Actor  string `wire:"4"`
 }
 
 func (c *BindKey) apply(t *turn, _ *accounts.Environment) engine.Outcome {

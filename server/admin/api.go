@@ -56,8 +56,11 @@ type Reason struct{ Cause, Group, Text string }
 type MemberChange struct {
 	// Action is join, promote, remove or transfer.
 	Action string
-	// ID is the member's; Raft, HTTP and Ops are the addresses of one that is joined.
-	ID, Raft, HTTP, Ops string
+	ID     string `json:"id" rule:"required,min=1,max=32"`
+	// Raft, HTTP and Ops are the addresses of one that is joined.
+	Raft string `json:"raft" rule:"required,min=1,max=255"`
+	HTTP string `json:"http" rule:"max=255"`
+	Ops  string `json:"ops" rule:"max=255"`
 }
 
 // Sources are what of the billing log is not in memory.

@@ -15,7 +15,7 @@ func (a *accounts) budgetRoutes() []server.Route {
 	return []server.Route{
 		row("PUT", environment+"/keys/{id}/budget", "bindKey",
 			"Bind an API key to a budget: its requests count there, or below it; without one, end that",
-			of(a.bindKey), keyed, server.Takes(server.Object(server.May("budget", text(1, maxID)))),
+			of(a.bindKey), keyed, server.Takes(server.DocumentSchema[billing.BindKey]()),
 			nothing("Bound")),
 		row("GET", environment+"/budgets", "listBudgets",
 			"The budgets right below one, or those below none", a.within(a.listBudgets),
@@ -29,22 +29,16 @@ func (a *accounts) budgetRoutes() []server.Route {
 }
 
 func (a *accounts) bindKey(x *server.Exchange, id [16]byte) *server.Fault {
+	c := billing.BindKey{ID: id, Actor: x.By()}
 	var w walk
-	var budget string
-	if fault := body(x, &w, map[string]reader{"budget": w.plain(&budget, 1, maxID)}); fault != nil {
-		return fault
+	fault := tagged(x, &w, &c, nil)
+	if fault == nil {
+		c.Env, fault = a.locate(x)
 	}
-	if fault := w.fault(); fault != nil {
-		return fault
-	}
-	env, fault := a.locate(x)
 	if fault != nil {
 		return fault
 	}
-	_, _, fault = a.singly(x, env, billing.KindBindKey, &billing.BindKey{
-		Env: env, ID: id, Budget: budget, Actor: x.By(),
-	})
-	if fault != nil {
+	if _, _, fault = a.singly(x, c.Env, billing.KindBindKey, &c); fault != nil {
 		return fault
 	}
 	return x.Succeed(200)

@@ -13,7 +13,7 @@ func (a *clocks) clockRoutes() []server.Route {
 	return []server.Route{
 		row("POST", environment+"/clock", "advanceClock",
 			"Move a sandbox's clock forward; answers when all that is due by then has happened",
-			a.advanceClock, server.Takes(server.Object(server.Must("advanceTo", server.TimeSchema))),
+			a.advanceClock, server.Takes(server.DocumentSchema[billing.AdvanceClock]()),
 			server.Asks(server.InQuery("waitSeconds", server.IntSchema(0, maxSettleWait),
 				"how long to wait for that before the answer is that it goes on; 60 when absent")),
 			answers(server.RefTo("Clock"))),
@@ -33,7 +33,7 @@ const (
 func (a *clocks) advanceClock(x *server.Exchange) *server.Fault {
 	c := billing.AdvanceClock{Actor: x.By()}
 	var w walk
-	fault := body(x, &w, map[string]reader{"advanceTo": w.instant(&c.To)}, "advanceTo")
+	fault := tagged(x, &w, &c, nil)
 	patience := a.settling
 	if text := string(x.Ctx.QueryArgs().Peek("waitSeconds")); fault == nil && text != "" {
 		n, ok := server.WholeNumber(text, 0, maxSettleWait)

@@ -29,7 +29,6 @@ var grantTypes = []string{
 func (a *credits) creditRoutes() []server.Route {
 	const pool = environment + "/pools/{pool}"
 	made := server.Gives(201, "Booked", server.RefTo("Transaction"))
-	amount, note := server.DocumentNumberSchema, server.May("note", text(0, maxNote))
 	return []server.Route{
 		row("POST", pool+"/grants", "grantCredits", "Add credits to a pool", of(a.grantCredits), keyed,
 			server.Takes(server.DocumentSchema[grantRequest](
@@ -39,12 +38,12 @@ func (a *credits) creditRoutes() []server.Route {
 			a.one(a.listGrants), answers(server.ArrayOf(server.RefTo("Grant")))),
 		row("POST", pool+"/deductions", "deductCredits", "Take credits out of a pool",
 			of(a.deductCredits), keyed,
-			server.Takes(server.Object(server.Must("amount", amount), note)), made),
+			server.Takes(server.DocumentSchema[billing.DeductCredits]()), made),
 		row("GET", pool+"/transactions", "listTransactions", "All of a pool's transactions, newest first",
 			of(a.listTransactions), pages("transactions", "Transaction", maxMoves, "100", maxMoveCursor)),
 		row("POST", environment+"/transactions/{transaction}/reverse", "reverseTransaction",
 			"Take a grant or a deduction back, once", of(a.reverseTransaction), keyed,
-			server.MayTake(server.Object(note)), made),
+			server.MayTake(server.DocumentSchema[billing.ReverseTransaction]()), made),
 	}
 }
 
@@ -94,9 +93,9 @@ func (a *credits) grantCredits(x *server.Exchange, pool [16]byte) (fault *server
 func (a *credits) deductCredits(x *server.Exchange, pool [16]byte) (fault *server.Fault) {
 	c := billing.DeductCredits{Pool: pool, Actor: x.By()}
 	var w walk
-	c.Env, c.ID, fault = a.onceIn(x, body(x, &w, map[string]reader{
-		"amount": w.positive(&c.Amount), "note": w.plain(&c.Note, 0, maxNote),
-	}, "amount"))
+	c.Env, c.ID, fault = a.onceIn(x, tagged(x, &w, &c, map[string]reader{
+		"amount": w.positive(&c.Amount),
+	}))
 	if fault != nil {
 		return fault
 	}
@@ -110,7 +109,7 @@ func (a *credits) reverseTransaction(x *server.Exchange, id [16]byte) (fault *se
 	c := billing.ReverseTransaction{Transaction: id, Actor: x.By()}
 	if len(x.Body) > 0 {
 		var w walk
-		fault = body(x, &w, map[string]reader{"note": w.plain(&c.Note, 0, maxNote)})
+		fault = tagged(x, &w, &c, nil)
 	}
 	if c.Env, c.ID, fault = a.onceIn(x, fault); fault != nil {
 		return fault

@@ -13,9 +13,7 @@ import (
 )
 
 const (
-	// maxMember and maxAddress bound a member's name and addresses.
-	maxMember  = 32
-	maxAddress = 255
+	maxMember = 32 // characters of a member's name
 	// memberPatience bounds a change of the members: a hand-over and a few entries in each group.
 	memberPatience = 20 * time.Second
 	memberPath     = Prefix + "/cluster/members"
@@ -32,10 +30,7 @@ func (n *nodeTools) memberRoutes() []server.Route {
 	return []server.Route{
 		row("POST", memberPath, "joinMember",
 			"Add a node that waits for it as a member without a vote, or move a member", n.joinMember,
-			server.Takes(server.Object(
-				server.Must("id", text(1, maxMember)), server.Must("raft", text(1, maxAddress)),
-				server.May("http", text(0, maxAddress)), server.May("ops", text(0, maxAddress)))),
-			nothing("Joined, in both groups")),
+			server.Takes(server.DocumentSchema[MemberChange]()), nothing("Joined, in both groups")),
 		change("POST", "/promote", "promoteMember",
 			"Give a member that has caught up its vote", "promote"),
 		change("POST", "/lead", "transferLeadership", "Let a voter lead both groups", "transfer"),
@@ -47,11 +42,7 @@ func (n *nodeTools) memberRoutes() []server.Route {
 func (n *nodeTools) joinMember(x *server.Exchange) *server.Fault {
 	c := MemberChange{Action: "join"}
 	var w walk
-	fault := body(x, &w, map[string]reader{
-		"id": w.plain(&c.ID, 1, maxMember), "raft": w.plain(&c.Raft, 1, maxAddress),
-		"http": w.plain(&c.HTTP, 0, maxAddress), "ops": w.plain(&c.Ops, 0, maxAddress),
-	}, "id", "raft")
-	if fault != nil {
+	if fault := tagged(x, &w, &c, nil); fault != nil {
 		return fault
 	}
 	return n.changeMembers(x, c)

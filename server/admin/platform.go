@@ -141,16 +141,11 @@ func (a *accounts) termsRoutes() []server.Route {
 }
 
 func (a *accounts) putSeller(x *server.Exchange) *server.Fault {
-	var s billing.Seller
+	c := billing.SetSeller{Actor: x.By()}
 	var w walk
-	fault := body(x, &w, map[string]reader{
-		"name": w.plain(&s.Name, 0, 128), "address": w.plain(&s.Address, 0, 500),
-		"email": w.plain(&s.Email, 0, 254), "taxId": w.plain(&s.TaxID, 0, 64),
-	})
-	if fault != nil {
+	if fault := tagged(x, &w, &c.Seller, nil); fault != nil {
 		return fault
 	}
-	c := billing.SetSeller{Seller: s, Actor: x.By()}
 	return a.carryOut(x, billing.KindSetSeller, &c, &c.Env)
 }
 

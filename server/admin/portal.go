@@ -31,7 +31,7 @@ func (a *portals) portalRoutes() []server.Route {
 			a.createLink, keyed, server.Takes(server.Object(
 				server.May("expiresInMinutes", server.IntSchema(link.MinMinutes, link.MaxMinutes)))),
 			server.Gives(201, "Made; nothing is stored of it", server.AnswerSchema[link.Made]())),
-		row("DELETE", links, "revokePortalLinks", "End all links that open a customer's pages",
+		row("DELETE", links, "revokePortalLinks", "Revoke all links that open a customer's pages",
 			a.revokeLinks, nothing("Ended")),
 	}
 }
@@ -62,21 +62,17 @@ func mediaOf(file []byte) string {
 }
 
 func (a *portals) putPortal(x *server.Exchange) *server.Fault {
-	var p billing.Portal
-	var logo string
+	var look portalAnswer
 	var w walk
-	fault := body(x, &w, map[string]reader{
-		"accentColour": w.plain(&p.Colour, 0, 7),
-		"logo":         w.plain(&logo, 0, base64.StdEncoding.EncodedLen(billing.MaxPortalLogo)),
-	})
-	if fault != nil {
+	if fault := tagged(x, &w, &look, nil); fault != nil {
 		return fault
 	}
+	p := billing.Portal{Colour: look.Colour}
 	w.when(p.Colour != "" && !colours.MatchString(p.Colour), "accentColour", server.FieldFormat,
 		"must be a colour such as #17645a")
-	if logo != "" {
+	if look.Logo != "" {
 		var err error
-		p.Logo, err = base64.StdEncoding.DecodeString(logo)
+		p.Logo, err = base64.StdEncoding.DecodeString(look.Logo)
 		if p.LogoMedia = mediaOf(p.Logo); err != nil || p.LogoMedia == "" {
 			w.problem("logo", server.FieldFormat, "must be a PNG, JPEG or WebP file in base64")
 		}

@@ -55,6 +55,10 @@ func (w *walk) byTag(v reflect.Value, tag *schema.Tag) reader {
 		if tag.HasMin {
 			return w.amount(dst)
 		}
+	case *int64:
+		if tag.As == "time" {
+			return w.instant(dst)
+		}
 	case *uint32:
 		if tag.Default != "" {
 			n, _ := strconv.ParseUint(tag.Default, 10, 32)
