@@ -2,6 +2,7 @@ package cmd_test
 
 import (
 	"cmp"
+	_ "embed"
 	"flag"
 	"os/exec"
 	"path"
@@ -15,15 +16,34 @@ import (
 
 var since = flag.String("since", "", "count what commits since this one took away")
 
+// remodelling lists the commits that changed how the server is written and not what it does, those
+// that made it longer (packages and types of their own) as well as those that made it shorter. What
+// shortened code that is newer than the remodelling is not among them.
+//
+//go:embed testdata/remodelling
+var remodelling string
+
 // TestTakenAway prints by how many lines the commits since that of the flag made the server's code
-// shorter (make counts). Tests and generated code do not count, nor does a file that moved between
-// the server and what is not of it.
+// shorter, and by how many those of the remodelling alone (make counts). Tests and generated code do
+// not count, nor does a file that moved between the server and what is not of it.
 func TestTakenAway(t *testing.T) {
 	if *since == "" {
 		return
 	}
-	command := exec.Command("git", "log", "--no-merges", "--numstat", "-z", "-M",
-		"--format=%x01%h %s", *since+"..", "--", "*.go")
+	takenAway(t, "since "+*since, *since+"..")
+	alone := []string{"--no-walk"}
+	for line := range strings.Lines(remodelling) {
+		name, _, _ := strings.Cut(line, " ")
+		alone = append(alone, name)
+	}
+	takenAway(t, "of the remodelling alone", alone...)
+}
+
+func takenAway(t *testing.T, which string, commitsOf ...string) {
+	arguments := append([]string{
+		"log", "--no-merges", "--numstat", "-z", "-M", "--format=%x01%h %s",
+	}, commitsOf...)
+	command := exec.Command("git", append(arguments, "--", "*.go")...)
 	command.Dir = root
 	out, err := command.Output()
 	require.NoError(t, err)
@@ -58,8 +78,8 @@ func TestTakenAway(t *testing.T) {
 	for _, c := range commits[:min(20, len(commits))] {
 		t.Logf("%6d %s", c.net, c.name)
 	}
-	t.Logf("of %d commits since %s, those that made the server shorter took away %d lines, the others "+
-		"added %d", len(commits), *since, taken, added)
+	t.Logf("%d commits %s: those that made the server shorter took away %d lines, the others added %d",
+		len(commits), which, taken, added)
 }
 
 // ofServer reports whether a file is code of the server that is written by hand.
