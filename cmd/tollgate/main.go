@@ -31,7 +31,7 @@ type commands struct {
 	cli.BillCommands `embed:""`
 	operateCommands  `embed:""`
 
-	VersionFlag local.VersionFlag `name:"version" help:"Say which version this is."`
+	VersionFlag local.VersionFlag `name:"version" help:"Print the version."`
 }
 
 // catalogCommand is about documents, and about the catalog of an environment.
@@ -56,14 +56,14 @@ type operateCommands struct {
 	Cluster    cli.ClusterCommand      `cmd:"" group:"operate" help:"Show the cluster, and change its members."`
 	Ready      cli.ReadyCommand        `cmd:"" group:"operate" help:"Ask a node whether it is ready to serve, and wait until it is."`
 	Doctor     local.DoctorCommand     `cmd:"" group:"operate" help:"Look for what is wrong with a cluster, or will be: clocks, disks, limits, certificates, versions, members, settings."`
-	Support    local.SupportCommand    `cmd:"" group:"operate" help:"Collect what somebody who helps needs to see, without secrets, in one file."`
-	Certs      local.CertsCommand      `cmd:"" group:"operate" help:"Create the certificates by which nodes know each other."`
+	Support    local.SupportCommand    `cmd:"" group:"operate" help:"Collect what support needs to see in one file, without secrets."`
+	Certs      local.CertsCommand      `cmd:"" group:"operate" help:"Create the certificates with which nodes authenticate each other."`
 	WAL        local.WALCommand        `cmd:"" group:"operate" name:"wal" help:"Look into a log on disk."`
 	Licenses   local.LicensesCommand   `cmd:"" group:"operate" help:"Print the licenses of what this program is built from."`
 	Context    cli.ContextCommand      `cmd:"" group:"operate" help:"Keep addresses and keys of clusters under names, and choose one."`
 	Completion local.CompletionCommand `cmd:"" group:"operate" help:"Print completions of command lines for bash, zsh or fish."`
 	Man        local.ManCommand        `cmd:"" group:"operate" help:"Print the reference of all commands as a man page."`
-	Version    local.VersionCommand    `cmd:"" group:"operate" help:"Say which version this is."`
+	Version    local.VersionCommand    `cmd:"" group:"operate" help:"Print the version."`
 	Help       local.HelpCommand       `cmd:"" group:"operate" help:"Show what a command does, and its flags."`
 }
 

@@ -38,12 +38,12 @@ func (a *credits) poolRoutes() []server.Route {
 			server.Takes(server.RefTo("TopUpRequest")), nothing("Set")),
 		row("GET", environment+"/pools/{pool}/top-up", "showTopUp", "How a pool is topped up",
 			a.one(a.showTopUp), answers(server.RefTo("TopUp"))),
-		change("freeze", "Refuse deductions and usage; grants are still taken",
+		change("freeze", "Refuse deductions and usage; grants are still accepted",
 			func(x *server.Exchange, id [16]byte) *server.Fault {
 				c := billing.FreezePool{ID: id, Actor: x.By()}
 				return a.carryOut(x, billing.KindFreezePool, &c, &c.Env)
 			}),
-		change("unfreeze", "Take deductions and usage again",
+		change("unfreeze", "Accept deductions and usage again",
 			func(x *server.Exchange, id [16]byte) *server.Fault {
 				c := billing.UnfreezePool{ID: id, Actor: x.By()}
 				return a.carryOut(x, billing.KindUnfreezePool, &c, &c.Env)
@@ -58,7 +58,7 @@ func (a *credits) poolRoutes() []server.Route {
 			server.Takes(server.Object(
 				server.Must("purchase", server.UUIDSchema), server.Must("notPaid", server.BoolSchema))),
 			nothing("Ended")),
-		change("archive", "Take a pool out of use, for good",
+		change("archive", "Archive a pool, for good",
 			func(x *server.Exchange, id [16]byte) *server.Fault {
 				c := billing.ArchivePool{ID: id, Actor: x.By()}
 				return a.carryOut(x, billing.KindArchivePool, &c, &c.Env)

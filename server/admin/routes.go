@@ -39,7 +39,7 @@ func (a *API) routes() []server.Route {
 			"Replace an API key by a new one; the old one goes on for a time", of(a.accounts.rollKey), keyed,
 			server.Takes(server.Object(server.May("overlapHours", server.IntSchema(0, maxOverlapHours)))),
 			server.Gives(201, "Created", server.AnswerSchema[madeKey]())),
-		row("DELETE", environment+"/keys/{id}", "revokeKey", "End an API key for good",
+		row("DELETE", environment+"/keys/{id}", "revokeKey", "Revoke an API key for good",
 			of(a.accounts.revokeKey), nothing("Revoked")),
 		row("PUT", environment+"/catalog", "applyCatalog",
 			"Apply a document to the catalog, all or nothing", a.catalogs.putCatalog,

@@ -39,7 +39,7 @@ func (a budgets) budgetRoutes() []server.Route {
 		row("GET", one+"/windows", "listBudgetWindows",
 			"The past windows of each limit, in the order of limits, newest first", server.AccessRead,
 			byName(a.listWindows), reads, answers(server.Object(server.Must("windows", windows)))),
-		row("POST", one+"/move", "moveBudget", "Put a budget, with all below it, under another one",
+		row("POST", one+"/move", "moveBudget", "Move a budget, with all below it, under another one",
 			server.AccessFull, byName(a.moveBudget), server.Asks(server.RequestKey),
 			server.Takes(server.RefTo("BudgetMove")), answers(budget)),
 		row("POST", one+"/freeze", "freezeBudget",

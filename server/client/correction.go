@@ -17,7 +17,7 @@ func (a *API) correctionRoutes() []server.Route {
 			server.AccessFull, a.voidEvent, server.Asks(server.RequestKey),
 			server.MayTake(server.RefTo("EventVoid")),
 			server.Gives(200, "Voided, or it was before", nil)),
-		row("POST", event+"/amend", "amendEvent", "Give a usage event another quantity",
+		row("POST", event+"/amend", "amendEvent", "Change the quantity of a usage event",
 			server.AccessFull, a.amendEvent, server.Asks(server.RequestKey),
 			server.Takes(server.RefTo("EventAmendment")), server.Gives(200, "Amended", nil)),
 		row("GET", event+"/correction-preview", "previewCorrection",

@@ -52,7 +52,7 @@ func (a *API) reservationRoutes() []server.Route {
 		row("POST", one+"/extend", "extendReservation", "Hold more, or for longer",
 			server.AccessFull, byID(a.extendReservation), server.Asks(server.RequestKey),
 			server.Takes(server.RefTo("ReservationExtension")), gives(200, "Extended")),
-		row("POST", one+"/release", "releaseReservation", "Give up what is held", server.AccessFull,
+		row("POST", one+"/release", "releaseReservation", "Release what is held", server.AccessFull,
 			byID(a.releaseReservation), gives(200, "Released, or it was before")),
 	}
 }

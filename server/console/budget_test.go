@@ -107,7 +107,7 @@ func TestBudgets(t *testing.T) {
 	twice("move", fields("parent", "other"), "From below", "org", "other").
 		is(200, `href="`+at+`/budgets/other"`)
 	twice("move", fields("parent", "org"), "Left there, price, each month", "38.50 USD")
-	twice("move", fields("parent", ""), "To below", "none").is(200, "it is on top")
+	twice("move", fields("parent", ""), "To below", "none").is(200, "this is the top level")
 	p = twice("archive", url.Values{}, "cannot be undone")
 	require.NotContains(t, p.body, `id="acts"`)
 	require.NotContains(t, b.get(at+"/budgets").body, "Anna")
@@ -134,7 +134,7 @@ func TestAForestOfManyBudgets(t *testing.T) {
 			strings.Repeat("n", 100), i, strings.Join(limits, ",")), fmt.Sprintf("b%d", i))
 	}
 	const at = "/console/accounts/demo/sandbox/budgets"
-	p := b.get(at).is(200, "There are more than are shown here")
+	p := b.get(at).is(200, "Not all of them are shown here")
 	require.Less(t, len(p.body), 85_000)
 	require.Equal(t, 50, strings.Count(p.body, `<li><p><a href="`+at))
 	safe(t, p)

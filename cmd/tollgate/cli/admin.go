@@ -28,7 +28,7 @@ type ClusterFlags struct {
 	Ops      []string `context:"ops" env:"TOLLGATE_OPS" placeholder:"HOST:PORT" help:"Operations listener of a node, https://HOST:PORT for TLS; repeatable. Default: of the context, or every node in dev.json."`
 	AdminKey string   `context:"admin-key" env:"TOLLGATE_ADMIN_KEY" placeholder:"KEY" help:"Admin key. Default: of the context, or of dev.json."`
 	CA       string   `context:"ca" name:"ca" env:"TOLLGATE_CA" type:"existingfile" placeholder:"FILE" help:"Authority of the nodes' certificates, PEM. Default: of the context, or the machine's."`
-	Data     string   `default:".tollgate" help:"Data folder of tollgate dev, whose dev.json says the defaults."`
+	Data     string   `default:".tollgate" help:"Data folder of tollgate dev, whose dev.json has the defaults."`
 
 	// starting: the node that is asked may have been started just now, and listen in a moment.
 	starting bool

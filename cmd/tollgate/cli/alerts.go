@@ -9,9 +9,9 @@ import (
 
 // alertsCommand are the tools by which an operator sets a flow's alerts for its owner.
 type alertsCommand struct {
-	Set    call[alertsSet, flowAlerts]   `cmd:"" call:"POST /workspaces/{Workspace}/flows/{Flow}/alerts" with:"on=true" notes:"The secret that webhooks of {Flow} are signed with. It is not shown again." help:"Turn a flow's alerts on, and say where they go."`
-	Off    call[alertsFlags, flowAlerts] `cmd:"" call:"POST /workspaces/{Workspace}/flows/{Flow}/alerts" with:"on=false" help:"Turn a flow's alerts off; where they went is kept."`
-	Test   call[alertsFlags, flowAlerts] `cmd:"" call:"POST /workspaces/{Workspace}/flows/{Flow}/alerts/test" help:"Send a test to wherever a flow's alerts go."`
+	Set    call[alertsSet, flowAlerts]   `cmd:"" call:"POST /workspaces/{Workspace}/flows/{Flow}/alerts" with:"on=true" notes:"The secret that webhooks of {Flow} are signed with. It is not shown again." help:"Turn a flow's alerts on, and set where they go."`
+	Off    call[alertsFlags, flowAlerts] `cmd:"" call:"POST /workspaces/{Workspace}/flows/{Flow}/alerts" with:"on=false" help:"Turn a flow's alerts off; their destinations are kept."`
+	Test   call[alertsFlags, flowAlerts] `cmd:"" call:"POST /workspaces/{Workspace}/flows/{Flow}/alerts/test" help:"Send a test alert to a flow's destinations."`
 	Secret call[alertsFlags, flowAlerts] `cmd:"" call:"POST /workspaces/{Workspace}/flows/{Flow}/alerts/secret" notes:"The secret that webhooks of {Flow} are signed with. It is not shown again." help:"Create a new signing secret for a flow's webhooks; the one before signs alongside it for 24 hours."`
 }
 

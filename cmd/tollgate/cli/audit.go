@@ -21,7 +21,7 @@ type auditFlags struct {
 	Actor       string `query:"actor,omitempty" placeholder:"WHO" help:"Only by this operator, as WHO names them."`
 	Subject     string `query:"subject,omitempty" placeholder:"ID" help:"Only of the record with this id or name."`
 	Limit       int    `query:"limit" default:"50" help:"How many changes, at most 1,000."`
-	Before      string `query:"cursor,omitempty" help:"Go on where an earlier page ended, as its last line says."`
+	Before      string `query:"cursor,omitempty" help:"Continue where an earlier page ended; its last line has the cursor."`
 }
 
 type auditPage struct {

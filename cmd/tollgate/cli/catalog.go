@@ -21,7 +21,7 @@ type CatalogCommand struct {
 	Apply       catalogApplyCommand                 `cmd:"" help:"Apply a document to the catalog, all or nothing."`
 	Versions    call[planOutput, planVersions]      `cmd:"" call:"GET plans/{Plan}/versions" help:"List the versions of a plan, with their subscribers."`
 	Subscribers call[subscribersFlags, subscribers] `cmd:"" call:"GET plans/{Plan}/subscribers" help:"List who is subscribed to a plan."`
-	Diff        catalogDiffCommand                  `cmd:"" help:"Say what applying a document would change, or all that is wrong with it."`
+	Diff        catalogDiffCommand                  `cmd:"" help:"Show what applying a document would change, or list its mistakes."`
 }
 
 type planOutput struct {
@@ -90,7 +90,7 @@ func (c *catalogApplyCommand) Run(ctx context.Context, out io.Writer) error {
 
 type catalogDiffCommand struct {
 	catalogFlags `embed:""`
-	ExitCode     bool `help:"End with 5 when something would change, as a check in CI wants it."`
+	ExitCode     bool `help:"End with 5 when something would change, for checks in CI."`
 }
 
 // Help says what the command ends with.

@@ -16,7 +16,7 @@ type checkFlags struct {
 	inClient `embed:""`
 	Customer string     `arg:"" json:"customerReferenceId" help:"The customer's externalClientCustomerId."`
 	Feature  string     `arg:"" json:"featureKey" help:"The feature's key."`
-	Units    trackUnits `arg:"" optional:"" json:"track,omitempty" help:"Also say whether so many units would fit, and what they would cost."`
+	Units    trackUnits `arg:"" optional:"" json:"track,omitempty" help:"Also say whether this many units would fit, and what they would cost."`
 	ExitCode bool       `help:"End with exit code 5 when it is denied."`
 
 	denied bool
@@ -49,7 +49,7 @@ func (c *CheckCommand) Run(ctx context.Context, out io.Writer, k *kong.Context) 
 
 // Help says what a check leaves behind.
 func (c *CheckCommand) Help() string {
-	return "It is the decision that your program gets from the client API: nothing is counted, and " +
+	return "This is the decision that your program gets from the client API: nothing is counted, and " +
 		"the check is kept as an audit event."
 }
 

@@ -48,10 +48,10 @@ func (f *ClientFlags) Connect(
 type inClient struct {
 	ClientFlags `embed:""`
 	OutputFlags `embed:""`
-	Environment string `context:"env" name:"env" default:"" enum:",sandbox,live" help:"sandbox or live: which key of dev.json to use, and what another key must be of."`
+	Environment string `context:"env" name:"env" default:"" enum:",sandbox,live" help:"sandbox or live: which key of dev.json to use; any other key must belong to it."`
 	CA          string `context:"ca" name:"ca" env:"TOLLGATE_CA" type:"existingfile" placeholder:"FILE" help:"Authority of the nodes' certificates, PEM. Default: of the context, or the machine's."`
 	Context     string `names:"context" env:"TOLLGATE_CONTEXT" placeholder:"NAME" help:"Go to the cluster of this context: tollgate context list. Default: the one in use."`
-	Data        string `default:".tollgate" help:"Data folder of tollgate dev, whose dev.json says the defaults."`
+	Data        string `default:".tollgate" help:"Data folder of tollgate dev, whose dev.json has the defaults."`
 }
 
 func (f *inClient) root() string { return "/api/v1/client" }

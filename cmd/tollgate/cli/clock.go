@@ -14,7 +14,7 @@ import (
 )
 
 type clockCommand struct {
-	Show    call[environmentOutput, clock] `cmd:"" call:"GET clock" help:"Say what time it is in an environment."`
+	Show    call[environmentOutput, clock] `cmd:"" call:"GET clock" help:"Show the time in an environment."`
 	Advance clockAdvanceCommand            `cmd:"" help:"Move the sandbox's clock forward: periods end, invoices are issued and fall due."`
 }
 
@@ -56,7 +56,7 @@ func (c *clock) did() string {
 
 type clockAdvanceCommand struct {
 	AdminFlags  `embed:""`
-	Account     string `context:"account" default:"demo" help:"The account, whose sandbox's clock it is."`
+	Account     string `context:"account" default:"demo" help:"The account whose sandbox clock it is."`
 	To          string `arg:"" help:"An RFC 3339 time such as 2026-03-01T00:00:00Z, or by how much: 36h, 31d."`
 	OutputFlags `embed:""`
 }

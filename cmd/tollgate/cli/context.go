@@ -27,7 +27,7 @@ import (
 type ContextCommand struct {
 	List   contextListCommand   `cmd:"" help:"List contexts, without their keys."`
 	Use    contextUseCommand    `cmd:"" help:"Set the current context."`
-	Set    contextSetCommand    `cmd:"" help:"Add a context, or change what is given of it."`
+	Set    contextSetCommand    `cmd:"" help:"Add a context, or change the given fields of one."`
 	Remove contextRemoveCommand `cmd:"" help:"Delete a context and its keys."`
 }
 

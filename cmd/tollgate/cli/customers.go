@@ -22,13 +22,13 @@ type customersCommand struct {
 	Denied  call[customersDenied, denials]    `cmd:"" call:"GET checks/denied" help:"Rank customers by denied checks, and say why."`
 	Create  customersCreateCommand            `cmd:"" help:"Create a customer."`
 	Change  call[customersChange, none]       `cmd:"" call:"PATCH /customers/{Customer}" says:"Customer {Customer} is changed." help:"Change a customer's name, e-mail, phone or address, which invoices show."`
-	Archive call[customerFlags, none]         `cmd:"" call:"DELETE customers/{Customer}" says:"Customer {Customer} is archived." help:"Take a customer out of use; it stays readable."`
+	Archive call[customerFlags, none]         `cmd:"" call:"DELETE customers/{Customer}" says:"Customer {Customer} is archived." help:"Archive a customer; it stays readable."`
 	Erase   call[eraseFlags, none]            `cmd:"" call:"DELETE customers/{Customer}?erase=true" says:"The personal data of customer {Customer} is erased; numbers stay." help:"Replace a customer's name, e-mail, phone and address everywhere, for good."`
 }
 
 type customersChange struct {
 	ofCustomer  `embed:""`
-	FirstName   string `json:"firstName,omitempty" help:"First name; as it is when absent, like all of these."`
+	FirstName   string `json:"firstName,omitempty" help:"First name; like the other fields, unchanged when absent."`
 	LastName    string `json:"lastName,omitempty" help:"Last name."`
 	Email       string `json:"email,omitempty" help:"E-mail address."`
 	PhoneNumber string `json:"phoneNumber,omitempty" help:"Phone number."`

@@ -19,8 +19,8 @@ type eventsCommand struct {
 	List      eventsListCommand                       `cmd:"" help:"List usage events, corrections and checks, the newest first."`
 	Tail      eventsTailCommand                       `cmd:"" help:"Print events as they are recorded: of all customers, or of one."`
 	Send      eventsSendCommand                       `cmd:"" help:"Record a usage event, once for its key."`
-	Void      eventsVoidCommand                       `cmd:"" help:"Take a usage event back, for good."`
-	Amend     eventsAmendCommand                      `cmd:"" help:"Give a usage event another quantity."`
+	Void      eventsVoidCommand                       `cmd:"" help:"Void a usage event, for good."`
+	Amend     eventsAmendCommand                      `cmd:"" help:"Change the quantity of a usage event."`
 	Unmatched call[environmentOutput, unmatchedNames] `cmd:"" call:"GET unmatched-events" help:"List names of events that match no feature and so are not billed."`
 }
 
@@ -259,7 +259,7 @@ type correction struct {
 	inClient `embed:""`
 	Key      string `arg:"" name:"event-key" help:"The event's idempotency key."`
 	Reason   string `help:"Why; kept with the correction."`
-	Preview  bool   `help:"Say what it would do to money, and change nothing."`
+	Preview  bool   `help:"Preview the effect on money, and change nothing."`
 }
 
 type eventsVoidCommand struct {

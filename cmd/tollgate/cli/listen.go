@@ -26,7 +26,7 @@ import (
 // ListenCommand takes webhooks to this machine.
 type ListenCommand struct {
 	inEnvironment `embed:""`
-	Event         []string `placeholder:"NAME" help:"An event to take, such as invoice.paid; repeatable. Default: all."`
+	Event         []string `placeholder:"NAME" help:"An event to receive, such as invoice.paid; repeatable. Default: all."`
 	To            string   `arg:"" optional:"" placeholder:"URL" help:"Where to send messages: http://localhost:PORT/PATH. Without it they are printed."`
 }
 

@@ -10,11 +10,11 @@ import (
 )
 
 type paymentsCommand struct {
-	Show   call[environmentOutput, paymentProvider] `cmd:"" call:"GET payment-provider" help:"Say who collects an environment's invoices."`
-	Set    paymentsSetCommand                       `cmd:"" help:"Choose who collects: none, sandbox (built in, for trying) or stripe."`
+	Show   call[environmentOutput, paymentProvider] `cmd:"" call:"GET payment-provider" help:"Show the payment provider of an environment."`
+	Set    paymentsSetCommand                       `cmd:"" help:"Choose the payment provider: none, sandbox (built in, for tests) or stripe."`
 	Terms  paymentsTermsCommand                     `cmd:"" help:"Show when invoices are issued and fall due, or set it."`
 	Record call[recordFlags, none]                  `cmd:"" call:"POST /billing/invoices/{Invoice}/mark-paid" says:"Invoice {Invoice} is paid." help:"Record that an invoice was paid outside of the provider, for good."`
-	List   call[paymentsFlags, payments]            `cmd:"" call:"GET invoices/{Invoice}/payments" help:"List what providers reported about an invoice."`
+	List   call[paymentsFlags, payments]            `cmd:"" call:"GET invoices/{Invoice}/payments" help:"List the payments that providers reported for an invoice."`
 }
 
 type recordFlags struct {
@@ -45,7 +45,7 @@ type paymentsSetCommand struct {
 	BaseURL        string `help:"Address of the provider's API, when it is not the usual one."`
 	SecretKey      string `env:"TOLLGATE_PAYMENT_SECRET_KEY" help:"stripe: the secret key; better given by the variable."`
 	WebhookSecret  string `env:"TOLLGATE_PAYMENT_WEBHOOK_SECRET" help:"stripe: the webhook's signing secret; better given by the variable."`
-	ForgetPrevious bool   `help:"Stop using the settings before at once, because a secret of theirs became known."`
+	ForgetPrevious bool   `help:"Stop using the previous settings at once, because one of their secrets leaked."`
 }
 
 // Run replaces the settings.
@@ -84,8 +84,8 @@ func (c *paymentsSetCommand) Run(ctx context.Context, out io.Writer) error {
 
 type paymentsTermsCommand struct {
 	inEnvironment `embed:""`
-	Days          *uint32 `arg:"" optional:"" help:"Invoices fall due so many days after their issue, 0 to 365; those that are issued already keep their due dates."`
-	Settle        *uint32 `placeholder:"MINUTES" help:"The invoice of a period is issued so many minutes after its end, 0 to 10080, and has the usage that comes late until then."`
+	Days          *uint32 `arg:"" optional:"" help:"Invoices fall due this many days after their issue, 0 to 365; those that are issued already keep their due dates."`
+	Settle        *uint32 `placeholder:"MINUTES" help:"The invoice of a period is issued this many minutes after its end, 0 to 10080, and has the usage that comes late until then."`
 }
 
 // Run shows or sets the payment terms.

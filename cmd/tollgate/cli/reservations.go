@@ -16,9 +16,9 @@ type reservationsCommand struct {
 	List    call[reservationsList, reservations]   `cmd:"" call:"GET /reservations" help:"List the reservations of a customer or at a budget, newest first."`
 	Show    call[reservationFlags, reservation]    `cmd:"" call:"GET /reservations/{Reservation}" help:"Show a reservation."`
 	Reserve call[reservationsReserve, reservation] `cmd:"" call:"POST /reservations" help:"Hold units of a feature until they are settled, once for a key."`
-	Settle  call[reservationsSettle, reservation]  `cmd:"" call:"POST /reservations/{Reservation}/settle" help:"Record what was used, and give up the rest."`
+	Settle  call[reservationsSettle, reservation]  `cmd:"" call:"POST /reservations/{Reservation}/settle" help:"Record what was used, and release the rest."`
 	Extend  call[reservationsExtend, reservation]  `cmd:"" call:"POST /reservations/{Reservation}/extend" help:"Hold more, or for longer."`
-	Release call[reservationFlags, reservation]    `cmd:"" call:"POST /reservations/{Reservation}/release" help:"Give up what is held."`
+	Release call[reservationFlags, reservation]    `cmd:"" call:"POST /reservations/{Reservation}/release" help:"Release what is held."`
 }
 
 type reservationsList struct {
@@ -38,7 +38,7 @@ type reservationFlags struct {
 type reservationsReserve struct {
 	inClient       `embed:""`
 	Customer       string     `arg:"" json:"customerReferenceId" help:"The customer's externalClientCustomerId."`
-	Items          []heldItem `arg:"" json:"items" sep:"none" placeholder:"FEATURE=UNITS" help:"Units of features, all or none: tokens=1200, or tokens=1200@0.02 with what the provider takes for them."`
+	Items          []heldItem `arg:"" json:"items" sep:"none" placeholder:"FEATURE=UNITS" help:"Units of features, all or none: tokens=1200, or tokens=1200@0.02 with the provider's cost of them."`
 	ReservationKey string     `required:"" json:"reservationKey" placeholder:"KEY" help:"The reservation's key: repeated with it, the command holds once."`
 	TTL            int        `name:"ttl" json:"ttlSeconds,omitempty" placeholder:"SECONDS" help:"How long it lives, at most a day. Default: 600."`
 	OnShortage     string     `json:"onShortage,omitempty" enum:"refuse,partial," default:"" help:"What to do where there is less: refuse (default), or hold what there is with partial."`
@@ -109,8 +109,8 @@ func (t typedTime) Validate() error {
 
 type reservationsSettle struct {
 	reservationFlags `embed:""`
-	Items            []usedItem `arg:"" json:"items" sep:"none" placeholder:"UNITS" help:"How many units were used in all: 1200 of a reservation of one feature, else tokens=1200; with @0.02 what the provider takes for those that were not settled before."`
-	Part             open       `json:"final,omitempty" help:"Leave the rest held: more is to come."`
+	Items            []usedItem `arg:"" json:"items" sep:"none" placeholder:"UNITS" help:"How many units were used in all: 1200 of a reservation of one feature, else tokens=1200; with @0.02 the provider's cost of those that were not settled before."`
+	Part             open       `json:"final,omitempty" help:"Keep the rest held: more usage will follow."`
 	EventKey         string     `json:"eventIdempotencyKey,omitempty" placeholder:"KEY" help:"The usage event's idempotency key. Default: one of the reservation's own."`
 	At               typedTime  `json:"occurredAt,omitempty" placeholder:"TIME" help:"When it occurred, RFC 3339. Default: now, by the environment's clock."`
 	Meta             object     `json:"meta,omitempty" placeholder:"JSON" help:"A JSON object that is kept with the event."`
@@ -145,7 +145,7 @@ func (o open) MarshalJSON() ([]byte, error) { return strconv.AppendBool(nil, !bo
 
 type reservationsExtend struct {
 	reservationFlags `embed:""`
-	Units            number `json:"usageUnits,omitempty" help:"The hold that is wanted in all."`
+	Units            number `json:"usageUnits,omitempty" help:"The total to hold."`
 	TTL              int    `name:"ttl" json:"ttlSeconds,omitempty" placeholder:"SECONDS" help:"How long it lives from now on."`
 }
 

@@ -16,7 +16,7 @@ type subscriptionsCommand struct {
 	List   call[ofCustomer, subscriptions] `cmd:"" call:"GET /customers/{Customer}/subscriptions?status=all" help:"List a customer's subscriptions, also those that have ended."`
 	Show   call[ofID, subscription]        `cmd:"" call:"GET /subscriptions/{ID}" help:"Show a subscription."`
 	Change call[changeFlags, none]         `cmd:"" call:"POST /subscriptions/{ID}/plan-change" says:"Subscription {ID}: the change to {Plan} is recorded." help:"Change a subscription's plan, now or at the period's end."`
-	Stay   call[ofID, none]                `cmd:"" call:"DELETE /subscriptions/{ID}/plan-change/scheduled" says:"Subscription {ID} stays on its plan." help:"Drop a change of plan that is scheduled."`
+	Stay   call[ofID, none]                `cmd:"" call:"DELETE /subscriptions/{ID}/plan-change/scheduled" says:"Subscription {ID} stays on its plan." help:"Cancel a scheduled change of plan."`
 	Cancel call[cancelFlags, none]         `cmd:"" call:"POST /subscriptions/cancellation/{ID}" says:"Subscription {ID}: the cancellation is recorded." help:"Cancel a subscription, at the period's end or now."`
 	Keep   call[ofID, none]                `cmd:"" call:"DELETE /subscriptions/cancellation/{ID}/scheduled" says:"Subscription {ID} is no longer cancelled." help:"Revert a cancellation that has not taken effect."`
 }

@@ -18,7 +18,7 @@ type eventsTailCommand struct {
 	inClient `embed:""`
 	Customer string        `arg:"" optional:"" help:"Only the events of this customer. Default: of all."`
 	Kind     string        `enum:",usage,audit" default:"" help:"usage or audit (checks); all when absent."`
-	Since    time.Duration `default:"1m" help:"Begin with events of so long ago, by the environment's clock."`
+	Since    time.Duration `default:"1m" help:"Begin this long ago, by the environment's clock."`
 }
 
 // Help says what is followed.

@@ -16,7 +16,7 @@ import (
 
 type invoiceVerifyCommand struct {
 	AdminFlags  `embed:""`
-	All         bool   `help:"Every account and environment, which is also meant when nothing narrows it."`
+	All         bool   `help:"All accounts and environments; the default when nothing narrows it."`
 	Account     string `help:"Only this account."`
 	Environment string `name:"env" enum:"sandbox,live," default:"" help:"Only sandbox, or only live."`
 	Customer    string `help:"Only this customer, by externalClientCustomerId."`
@@ -26,7 +26,7 @@ type invoiceVerifyCommand struct {
 
 // Help says what verifying means.
 func (c *invoiceVerifyCommand) Help() string {
-	return "Each invoice is worked out again from the journal's records of usage alone, never from " +
+	return "Each invoice is recomputed from the journal's records of usage alone, never from " +
 		"counters or stored lines, and compared with the stored one, in both directions: lines, " +
 		"totals, number, status, dates, and the credit that is carried; and each credit pool's totals " +
 		"from the events and bookings. It is done by the node that answers (choose one with --ops). " +

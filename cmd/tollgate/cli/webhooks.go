@@ -15,15 +15,15 @@ import (
 
 type webhooksCommand struct {
 	Create     webhooksCreateCommand                `cmd:"" help:"Add an endpoint and print its signing secret, this once."`
-	List       call[environmentOutput, endpoints]   `cmd:"" call:"GET webhook-endpoints" help:"List endpoints and how they do."`
+	List       call[environmentOutput, endpoints]   `cmd:"" call:"GET webhook-endpoints" help:"List endpoints and their state."`
 	Update     webhooksUpdateCommand                `cmd:"" help:"Change an endpoint, enable or disable it."`
 	Delete     call[endpointFlags, none]            `cmd:"" call:"DELETE webhook-endpoints/{ID}" says:"Removed {ID}." help:"Remove an endpoint, what waits for it, and its log."`
 	Rotate     webhooksRotateCommand                `cmd:"" help:"Create a new signing secret; the one before signs alongside it for 24 hours."`
 	Deliveries call[webhooksDeliveries, deliveries] `cmd:"" call:"GET webhook-endpoints/{ID}/deliveries" help:"List what was sent to an endpoint and what waits, newest first."`
-	ResendMany call[webhooksResendMany, resent]     `cmd:"" call:"POST webhook-endpoints/{ID}/resend" help:"Send the messages of a time once more, the oldest first."`
+	ResendMany call[webhooksResendMany, resent]     `cmd:"" call:"POST webhook-endpoints/{ID}/resend" help:"Resend the messages of a period, oldest first."`
 	Test       call[endpointOutput, tested]         `cmd:"" call:"POST webhook-endpoints/{ID}/test" help:"Send a test message, whichever events the endpoint asks for."`
 	Show       call[messageFlags, document]         `cmd:"" call:"GET webhook-endpoints/{ID}/deliveries/{Message}" help:"Print one delivery as JSON: payload and attempts."`
-	Resend     call[messageFlags, none]             `cmd:"" call:"POST webhook-endpoints/{ID}/deliveries/{Message}/resend" says:"{Message} waits to be sent." help:"Send a message once more, with the same webhook-id."`
+	Resend     call[messageFlags, none]             `cmd:"" call:"POST webhook-endpoints/{ID}/deliveries/{Message}/resend" says:"{Message} waits to be sent." help:"Resend a message, with the same webhook-id."`
 }
 
 func (f *inEnvironment) endpoints() string { return f.path() + "/webhook-endpoints" }

@@ -17,7 +17,7 @@ type workspacesCommand struct {
 	Claim   call[workspacesClaim, tenant]   `cmd:"" call:"POST /workspaces/{Workspace}/claim" help:"Give an unclaimed workspace to its owner."`
 	Approve call[workspacesApprove, tenant] `cmd:"" call:"POST /workspaces/{Workspace}/purchases/{Purchase}/approve" help:"Approve a purchase for the owner."`
 	Deny    call[purchaseFlags, tenant]     `cmd:"" call:"POST /workspaces/{Workspace}/purchases/{Purchase}/deny" help:"Deny a purchase for the owner."`
-	Refund  call[purchaseFlags, tenant]     `cmd:"" call:"POST /workspaces/{Workspace}/purchases/{Purchase}/refund" help:"Ask the payment provider again for what it refused to send back."`
+	Refund  call[purchaseFlags, tenant]     `cmd:"" call:"POST /workspaces/{Workspace}/purchases/{Purchase}/refund" help:"Ask the payment provider again for a refund that it refused."`
 	Confirm call[alertsFlags, tenant]       `cmd:"" call:"POST /workspaces/{Workspace}/flows/{Flow}/confirm-signup" help:"Confirm for the owner that an agent may sign up at a flow's product."`
 	Cap     call[workspacesCap, tenant]     `cmd:"" call:"POST /workspaces/{Workspace}/billing/cap" help:"Set the monthly spending cap for the owner."`
 	Pause   call[workspaceFlags, tenant]    `cmd:"" call:"POST /workspaces/{Workspace}/billing/pause" with:"paused=true" help:"Require the owner for every purchase."`

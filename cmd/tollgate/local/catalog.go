@@ -16,7 +16,7 @@ import (
 // CatalogFileCommands are about catalog documents in files.
 type CatalogFileCommands struct {
 	Init     catalogInitCommand     `cmd:"" help:"Write a small catalog document to begin with."`
-	Validate catalogValidateCommand `cmd:"" help:"Say all that is wrong with a document, without a cluster."`
+	Validate catalogValidateCommand `cmd:"" help:"List all mistakes in a document, without a cluster."`
 }
 
 type catalogInitCommand struct {

@@ -8,7 +8,7 @@ import (
 
 // CertsCommand makes certificates for nodes.
 type CertsCommand struct {
-	Out  string   `default:"certs" help:"Folder for the files. Its authority is used again where it has one."`
+	Out  string   `default:"certs" help:"Folder for the files. If it has an authority, that one is used."`
 	Host []string `placeholder:"NAME" help:"Host name or address at which others reach the nodes; repeatable."`
 	Node []string `arg:"" help:"Names of the nodes to make certificates for."`
 }

@@ -20,7 +20,7 @@ import (
 type RestoreCommand struct {
 	daemon.NodeFlags `embed:""`
 	Cluster          string    `placeholder:"HEX" help:"Identity of the new cluster, as the restore of its first node printed it. Default: a new one."`
-	ToTime           time.Time `placeholder:"2026-11-27T14:03:00Z" help:"Restore what was there at this time: FILE is then the folder, or s3://BUCKET/PREFIX, of scheduled backups with logEvery."`
+	ToTime           time.Time `placeholder:"2026-11-27T14:03:00Z" help:"Restore the state at this time: FILE is then the folder, or s3://BUCKET/PREFIX, of scheduled backups with logEvery."`
 	Of               string    `placeholder:"HEX" help:"With --to-time: the cluster whose backups are taken, where those of several go to that time; \"first\" is one that was never restored."`
 	File             string    `arg:"" help:"The backup; - is standard input, s3://BUCKET/FILE is in a bucket."`
 }

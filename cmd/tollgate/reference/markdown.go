@@ -15,7 +15,7 @@ func Markdown(w io.Writer, app *kong.Application) error {
 	out.line("- `tollgate help COMMAND` shows a command and its flags; a mistyped word is answered " +
 		"with the nearest.\n- `tollgate completion bash|zsh|fish` prints completions for your shell, " +
 		"`tollgate man` this reference as a man page.\n")
-	out.line("## Exit codes\n\n| code | says |\n|---|---|")
+	out.line("## Exit codes\n\n| code | meaning |\n|---|---|")
 	for _, exit := range Exits {
 		out.line("| %s | %s |", exit[0], exit[1])
 	}

@@ -47,7 +47,7 @@ func TestAnAddressIsAsked(t *testing.T) {
 	link, ada := linkIn(t, asks.Text), s.who
 	s.who = nil
 	for range 3 {
-		require.Contains(t, s.sees(link), "Nothing has happened by opening this page")
+		require.Contains(t, s.sees(link), "Opening this page has changed nothing")
 	}
 	require.Equal(t, 403, s.ask("POST", link, nil, "Origin", "https://evil.example").status)
 	require.Equal(t, 403, s.ask("POST", link, nil, "Sec-Fetch-Site", "cross-site").status)

@@ -105,7 +105,7 @@ func (v *visit) wanted(key string) (s api.Subscription, to api.Plan, ok bool) {
 }
 
 var faultNotOffered = server.NewFault(403, "not_offered", "This cannot be done here").With(
-	"Nothing was changed. Ask whoever sends your invoices.")
+	"Nothing was changed. Ask the sender of your invoices.")
 
 func askChange(v *visit) {
 	key := string(v.x.Ctx.QueryArgs().Peek("plan"))
