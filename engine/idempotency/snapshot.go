@@ -80,7 +80,7 @@ func (sn *Snapshot) WriteTo(w io.Writer) (int64, error) {
 		written += int64(n)
 		return err
 	}
-	buf := make([]byte, 0, blockKeys*recordBytes+4)
+	buf := make([]byte, 0, min(blockKeys, sn.next-sn.memory)*recordBytes+4)
 	owners := sn.owners()
 	if err := emit(sn.header(buf, owners != nil)); err != nil {
 		return written, err
@@ -182,7 +182,7 @@ func (k *Keys) restore(r io.Reader, added uint64) error {
 	if err := k.restoreHeader(r, added); err != nil {
 		return err
 	}
-	buf := make([]byte, blockKeys*recordBytes+4)
+	buf := make([]byte, min(blockKeys, added-k.next)*recordBytes+4)
 	indexed := k.next
 	for k.next < added {
 		count := min(blockKeys, added-k.next)

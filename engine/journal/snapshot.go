@@ -258,7 +258,7 @@ func (c *checked) part(p Part, first, count, size uint64) (r restoredPart, err e
 		r.segments = append(r.segments, info)
 	}
 	if size > 0 {
-		r.tail = make([]byte, 0, c.room)
+		r.tail = make([]byte, 0, min(c.room, max(firstTail, 2*int(size))))
 	}
 	r.tail, err = c.read(r.tail, int(size))
 	return r, err

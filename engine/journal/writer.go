@@ -14,6 +14,11 @@ import (
 // needs more moves the tail to a larger buffer.
 const slack = 1 << 20
 
+// firstTail is the capacity that the first tail of a part begins with. It doubles until the tail has
+// room for a segment, as those of later segments have at once: a machine that records little does not
+// pay for more.
+const firstTail = 64 << 10
+
 // Journal is the journal of one state machine: of each part the manifest of its sealed segments,
 // and the open tail. One goroutine appends, any goroutine reads whole entries.
 type Journal struct {
@@ -163,7 +168,11 @@ func (j *Journal) Append(r Record) {
 func (j *Journal) begin(t *tail, r Record) {
 	t.open.FirstIndex, t.open.MinAt, t.open.MaxAt = r.Index, r.At, r.At
 	t.base = base{index: r.Index, at: r.At}
-	t.buf, t.paged = make([]byte, 0, j.room()), 0
+	capacity := j.room()
+	if t.open.Number == 1 {
+		capacity = min(capacity, firstTail)
+	}
+	t.buf, t.paged = make([]byte, 0, capacity), 0
 	if prefetch.Resident(t.buf[:cap(t.buf)]) {
 		t.paged = cap(t.buf) // Go used this memory before
 	}
@@ -174,7 +183,7 @@ func (j *Journal) begin(t *tail, r Record) {
 	})
 }
 
-// room is the capacity of a tail's buffer.
+// room is the capacity of a buffer for a segment.
 func (j *Journal) room() int { return j.cut + min(j.cut, slack) }
 
 // pagesAhead is how much memory the kernel is asked for at a time.
@@ -195,7 +204,11 @@ func (j *Journal) reserve(t *tail, n int) {
 
 // grow moves the tail to a buffer with room for n bytes more. Readers keep the one that they have.
 func (j *Journal) grow(t *tail, n int) {
-	grown := make([]byte, len(t.buf), 2*cap(t.buf)+n)
+	size := 2*cap(t.buf) + n
+	if most := j.room(); len(t.buf)+n <= most {
+		size = min(size, most)
+	}
+	grown := make([]byte, len(t.buf), size)
 	copy(grown, t.buf)
 	t.buf, t.paged = grown, len(grown)
 	j.publish(t.open.Part, func(v *partView) { v.buf = grown[:cap(grown)] })
