@@ -52,6 +52,7 @@ type Bucket struct {
 	client           *http.Client
 	now              func() time.Time
 	wait             func(context.Context, time.Duration) error
+	part             int           // partBytes
 	silence          time.Duration // askTimeout, of a file that is read
 }
 
@@ -83,7 +84,7 @@ func Open(name string, environment func(string) string) (*Bucket, error) {
 				return http.ErrUseLastResponse
 			},
 		},
-		now: time.Now, wait: pausing, silence: askTimeout,
+		now: time.Now, wait: pausing, part: partBytes, silence: askTimeout,
 	}
 	b.name, b.prefix, _ = strings.Cut(at, "/")
 	if b.prefix = strings.Trim(b.prefix, "/"); b.prefix != "" {

@@ -254,6 +254,9 @@ func (s *shop) list(w io.Writer, prefix, from string) {
 	fmt.Fprint(w, "</ListBucketResult>")
 }
 
+// smallPart is what an upload of the tests holds in memory: more than a connection takes at once.
+const smallPart = 1 << 20
+
 func open(t *testing.T, secret string) (*Bucket, *shop) {
 	t.Helper()
 	s := &shop{
@@ -270,6 +273,8 @@ func open(t *testing.T, secret string) (*Bucket, *shop) {
 	})
 	require.NoError(t, err)
 	b.wait = func(context.Context, time.Duration) error { return nil }
+	require.Equal(t, partBytes, b.part)
+	b.part = smallPart
 	t.Cleanup(b.client.CloseIdleConnections)
 	return b, s
 }
@@ -297,7 +302,7 @@ func TestFiles(t *testing.T) {
 	files, err := b.List(ctx, "")
 	require.NoError(t, err)
 	require.Empty(t, files)
-	sizes := []int{0, 5, partBytes, partBytes + 1}
+	sizes := []int{0, 5, smallPart, smallPart + 1}
 	for i, n := range sizes {
 		s.fails = i // 5 tries
 		require.NoError(t, b.Write(ctx, fmt.Sprintf("f+%d.tgb", i), writing(content(n))))
@@ -306,7 +311,7 @@ func TestFiles(t *testing.T) {
 	files, err = b.List(ctx, "f")
 	require.NoError(t, err)
 	require.Equal(t, []File{
-		{"f+0.tgb", 0}, {"f+1.tgb", 5}, {"f+2.tgb", partBytes}, {"f+3.tgb", partBytes + 1},
+		{"f+0.tgb", 0}, {"f+1.tgb", 5}, {"f+2.tgb", smallPart}, {"f+3.tgb", smallPart + 1},
 	}, files)
 	require.Equal(t, "s3://books/a b/c/f+0.tgb", b.Name(files[0].Name))
 	for i, n := range sizes {

@@ -65,11 +65,11 @@ func (b *Bucket) Write(ctx context.Context, file string, write func(io.Writer) e
 // Write implements io.Writer.
 func (u *upload) Write(p []byte) (n int, err error) {
 	for len(p) > 0 && u.err == nil {
-		if len(u.part) == partBytes {
+		if len(u.part) == u.bucket.part {
 			u.send()
 			continue
 		}
-		some := min(len(p), partBytes-len(u.part))
+		some := min(len(p), u.bucket.part-len(u.part))
 		u.part = append(u.part, p[:some]...)
 		p, n, u.bytes = p[some:], n+some, u.bytes+int64(some)
 	}

@@ -16,7 +16,7 @@ import (
 func TestNothingIsLeft(t *testing.T) {
 	b, s := open(t, "SECRET")
 	full := errors.New("full")
-	for _, size := range []int{1, partBytes + 1} {
+	for _, size := range []int{1, smallPart + 1} {
 		err := b.Write(t.Context(), "f", func(w io.Writer) error {
 			return errors.Join(writing(content(size))(w), full)
 		})
@@ -30,9 +30,9 @@ func TestNothingIsLeft(t *testing.T) {
 	require.Len(t, s.asked, asked+1, "which is not asked again")
 	ctx, cancel := context.WithCancel(t.Context())
 	require.ErrorIs(t, b.Write(ctx, "f", func(w io.Writer) error {
-		err := writing(content(partBytes + 1))(w)
+		err := writing(content(smallPart + 1))(w)
 		cancel()
-		return errors.Join(err, writing(content(partBytes))(w))
+		return errors.Join(err, writing(content(smallPart))(w))
 	}), context.Canceled)
 	require.Empty(t, s.uploads)
 
@@ -48,7 +48,7 @@ func TestOnlyOneTryToGiveUp(t *testing.T) {
 	b, s := open(t, "SECRET")
 	asked := 0
 	require.Error(t, b.Write(t.Context(), "f", func(w io.Writer) error {
-		err := writing(content(partBytes + 1))(w)
+		err := writing(content(smallPart + 1))(w)
 		asked, s.fails = len(s.asked), tries
 		return errors.Join(err, errors.New("stop"))
 	}))
@@ -71,7 +71,7 @@ func TestPartsThatHaveGone(t *testing.T) {
 // answered is ended again.
 func TestLostAnswers(t *testing.T) {
 	b, s := open(t, "SECRET")
-	large := content(partBytes + 1)
+	large := content(smallPart + 1)
 	s.lost["POST"] = 1
 	require.NoError(t, b.Write(t.Context(), "f", writing(large)))
 	require.Equal(t, large, s.files["a b/c/f"])
@@ -94,7 +94,7 @@ func TestLostAnswers(t *testing.T) {
 // TestSmallFilesTakeOneRequest: segments are many, and each request costs.
 func TestSmallFilesTakeOneRequest(t *testing.T) {
 	b, s := open(t, "SECRET")
-	require.NoError(t, b.Write(t.Context(), "f", writing(content(partBytes))))
+	require.NoError(t, b.Write(t.Context(), "f", writing(content(smallPart))))
 	require.Equal(t, []string{"PUT /books/a b/c/f"}, s.asked)
 }
 
@@ -115,20 +115,20 @@ func (h *hanging) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // TestAPartThatIsStillReadIsNotWrittenTo: neither by the next part nor by the next upload.
 func TestAPartThatIsStillReadIsNotWrittenTo(t *testing.T) {
-	for _, size := range []int{9, partBytes + 1} {
+	for _, size := range []int{9, smallPart + 1} {
 		b, s := open(t, "SECRET")
 		slow := &hanging{RoundTripper: b.client.Transport}
 		b.client.Transport = slow
 		data := content(size)
 		for i := range data {
-			data[i] += byte(i / partBytes) // parts differ
+			data[i] += byte(i / smallPart) // parts differ
 		}
 		require.NoError(t, b.Write(t.Context(), "f", writing(data)))
 		require.True(t, bytes.Equal(data, s.files["a b/c/f"]))
-		other := bytes.Repeat([]byte{255}, partBytes)
+		other := bytes.Repeat([]byte{255}, smallPart)
 		require.NoError(t, b.Write(t.Context(), "g", writing(other)))
 		read, err := io.ReadAll(slow.body)
 		require.NoError(t, errors.Join(err, slow.body.Close()))
-		require.True(t, bytes.Equal(data[:min(size, partBytes)], read))
+		require.True(t, bytes.Equal(data[:min(size, smallPart)], read))
 	}
 }
