@@ -89,9 +89,21 @@ func (x *Index) Likely(hash uint64) (row uint32, note uint64) {
 	if array == nil {
 		return 0, 0
 	}
+	// Every check begins here: so it is find once more, without a call and for slots of two words.
+	const words = 2
 	slots := *array
-	if i := x.find(hash, slots, 0); i >= 0 {
-		return uint32(slots[i].Load()), slots[i+1].Load()
+	i := int(uint64(uint32(hash))*uint64(len(slots)/words)>>32) * words
+	for range slots {
+		v := slots[i].Load()
+		if v == 0 {
+			return 0, 0
+		}
+		if v>>32 == hash&math.MaxUint32 && uint32(v) != 0 {
+			return uint32(v), slots[i+1].Load()
+		}
+		if i += words; i == len(slots) {
+			i = 0
+		}
 	}
 	return 0, 0
 }
