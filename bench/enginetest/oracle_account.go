@@ -24,6 +24,9 @@ type OracleFeature struct {
 	Key        string
 	Model      OracleModel
 	Accumulate bool
+	// Limit is the maximum usage; nil: none. Hard reports whether it refuses usage.
+	Limit *big.Rat
+	Hard  bool
 }
 
 func (p *OraclePlan) feature(key string) *OracleFeature {
@@ -47,6 +50,9 @@ func OracleOf(d *billing.PlanDocument, places int) *OraclePlan {
 	for i := range d.Features {
 		f := &d.Features[i]
 		g := OracleFeature{Key: f.Key, Accumulate: f.Pricing.ResetMode == "accumulate"}
+		if f.Pricing.HasMax {
+			g.Limit, g.Hard = Rat(f.Pricing.MaxUsage.String()), f.Pricing.LimitMode == "hard"
+		}
 		g.Model = OracleModel{
 			Name: f.PricingType, PricePerUnit: Rat(f.Pricing.PricePerUnit.String()),
 			IncludedUnits:   Rat(f.Pricing.IncludedUnits.String()),

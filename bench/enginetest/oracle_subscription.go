@@ -296,6 +296,26 @@ func (s *OracleSubscription) Used(feature string) (used *big.Rat, known bool) {
 	return used, !s.vague[feature]
 }
 
+// Room is what the limit of a feature leaves in the present period where so much is held; nil where
+// it has none. hard reports whether it refuses usage, known is false where Used is not known, or
+// some has counted for the next period.
+func (s *OracleSubscription) Room(feature string, held *big.Rat) (room *big.Rat, hard, known bool) {
+	f := s.Plan.feature(feature)
+	if f == nil || f.Limit == nil {
+		return nil, false, true
+	}
+	used, known := s.Used(feature)
+	for _, e := range s.ahead {
+		known = known && e.Feature != feature
+	}
+	return new(big.Rat).Sub(f.Limit, used.Add(used, held)), f.Hard, known
+}
+
+// Present reports whether usage which occurred at an instant counts in the present span.
+func (s *OracleSubscription) Present(at int64) bool {
+	return s.EndedAt == 0 && at >= s.last().start && at < s.periodEnd
+}
+
 // close ends the open span. next is the plan of the one after it; period reports whether the
 // billing period ends too, ends that the subscription does.
 func (s *OracleSubscription) close(at int64, next *OraclePlan, period, ends bool) {
@@ -397,6 +417,7 @@ func (s *OracleSubscription) endPeriod(at int64) {
 	if s.issueAt == at {
 		s.issueWaiting(at)
 	}
+	s.Above(at)
 }
 
 // left is what part of the period is left, at 8 decimals.
@@ -424,8 +445,10 @@ func (s *OracleSubscription) Cancel(now int64) {
 	}
 }
 
-// Upgrade changes the plan now. Where interval and timing stay, so does the period.
+// Upgrade changes the plan now, and issues the interim invoice to which that leads. Where interval
+// and timing stay, so does the period.
 func (s *OracleSubscription) Upgrade(to *OraclePlan, now int64) {
+	defer s.Above(now)
 	s.issueWaiting(now)
 	s.To = nil
 	old, left := s.Plan, s.left(now)

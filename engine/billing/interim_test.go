@@ -213,6 +213,74 @@ func TestLateUsageCountsTowardsAnInterimInvoice(t *testing.T) {
 	}
 }
 
+// TestUsageAheadIsInvoicedWhenItsPeriodBegins: at once, where it passes the amount, whether the
+// invoice of the period before waits or not, which is issued first. What passes the amount is paid
+// for by then, so the next event leads to none.
+func TestUsageAheadIsInvoicedWhenItsPeriodBegins(t *testing.T) {
+	for _, waits := range []uint32{0, 2 * 24 * 60} {
+		s := newInterims(t, interimPlan("small", 0, "tokens"))
+		s.do(billing.KindSetPaymentTerms, &billing.SetPaymentTerms{
+			Env: enginetest.Sandbox, Days: 30, SetSettle: true, SettleMinutes: waits,
+		})
+		s.at(28*dayMS - 60_000)
+		s.use("tokens", 4, 0)
+		s.use("tokens", 11, 120_000)
+		before := len(s.invoices())
+		s.at(28 * dayMS)
+		all := s.invoices()[before:]
+		require.Len(t, all, 2, "waits %d", waits)
+		require.Equal(t, billing.InvoiceRegular, all[0].Type)
+		require.Equal(t, "4", all[0].Amount.String())
+		require.Equal(t, billing.InvoiceInterim, all[1].Type)
+		require.Equal(t, "11", all[1].Amount.String())
+		require.Equal(t, int64(enginetest.Epoch+28*dayMS), all[1].CreatedAt)
+		s.use("tokens", 1, 0)
+		require.Len(t, s.invoices(), before+2)
+	}
+}
+
+// TestAPlanChangeWithALowerAmountIsInvoiced: what no invoice has passes the new plan's
+// invoiceAbove when the plan changes. The preview of an upgrade has that invoice, too.
+func TestAPlanChangeWithALowerAmountIsInvoiced(t *testing.T) {
+	none, high := interimPlan("none", 0, "tokens"), interimPlan("high", 0, "tokens")
+	none.InvoiceAbove, high.InvoiceAbove = decimal.Decimal{}, decimal.FromInt(100)
+	for _, from := range []billing.PlanDocument{none, high} {
+		for _, days := range []int64{1, 7} {
+			s := newInterims(t, from, interimPlan("low", 0, "seats", "tokens"))
+			s.do(billing.KindSetPaymentTerms, &billing.SetPaymentTerms{
+				Env: enginetest.Sandbox, Days: 30, SetSettle: true, SettleMinutes: 7 * 24 * 60,
+			})
+			s.use("tokens", 20, 0)
+			s.at(days * dayMS)
+			foreseen, outcome := s.m.PreviewPlanChange(
+				enginetest.Sandbox, s.id, "low", billing.ChangeUpgrade, s.Stamp)
+			require.Equal(t, engine.OutcomeDone, outcome)
+			before := len(s.invoices())
+			s.upgrade("low")
+			all := s.invoices()[before:]
+			require.Len(t, all, 2)
+			require.Len(t, foreseen, 2)
+			require.Equal(t, billing.InvoiceInterim, all[1].Type)
+			require.Equal(t, "20", all[1].Amount.String())
+			require.Equal(t, all[1].Amount, foreseen[1].Amount)
+		}
+		// At the period's end, while its invoice waits for late usage: that is issued at once.
+		s := newInterims(t, from, interimPlan("low", 0, "tokens"))
+		s.do(billing.KindSetPaymentTerms, &billing.SetPaymentTerms{
+			Env: enginetest.Sandbox, Days: 30, SetSettle: true, SettleMinutes: 7 * 24 * 60,
+		})
+		s.use("tokens", 20, 0)
+		s.do(billing.KindChangePlan, &billing.ChangePlan{
+			Env: enginetest.Sandbox, ID: s.id, ChangeID: enginetest.ID("change"), Plan: "low",
+			Type: billing.ChangeDowngrade,
+		})
+		s.at(28 * dayMS)
+		all := s.invoices()
+		require.Equal(t, billing.InvoiceRegular, all[len(all)-1].Type)
+		require.Equal(t, "20", all[len(all)-1].Amount.String())
+	}
+}
+
 // TestInterimInvoicesEndAtAHundredUnpaid: so an event's work has a bound. The period's end bills
 // the rest, or the next event once one is paid.
 func TestInterimInvoicesEndAtAHundredUnpaid(t *testing.T) {

@@ -18,14 +18,15 @@ import (
 	"tollgate/engine/decimal"
 )
 
-// TestBillingAgreesWithTheOracle: random catalogs, and to two customers random events, voids,
-// amendments, reservations that are settled in parts, extended, released and expire, upgrades,
-// downgrades, cancellations, payments, clock steps and crashes. At every step
-// each invoice is, line by line, what the oracle says; pages are cut from one list, and what
-// limits read is the sum of the events. Previews say beforehand what commands come to and issue. In
-// the end all that was used is invoiced, and nothing else but what was taken back of VOID invoices;
-// numbers have no gaps, the journal explains every invoice, and replaying the log gives the same
-// invoices byte for byte.
+// TestBillingAgreesWithTheOracle: random catalogs, a third of them with limits, and to two
+// customers random events, voids, amendments, reservations that are settled in parts, extended,
+// released and expire, upgrades, downgrades, cancellations, payments, clock steps and crashes. At
+// every step each invoice is, line by line, what the oracle says; pages are cut from one list, and
+// what limits read is the sum of the events; they refuse what passes them with what is held, in
+// whichever period it was reserved, and nothing else. Previews say beforehand what commands come to
+// and issue. In the end all that was used is invoiced, and nothing else but what was taken back of
+// VOID invoices; numbers have no gaps, the journal explains every invoice, and replaying the log
+// gives the same invoices byte for byte.
 func TestBillingAgreesWithTheOracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := newProjections(t)

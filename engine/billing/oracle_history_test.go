@@ -27,6 +27,8 @@ type projections struct {
 	people []*person
 	holds  []*projectionHold
 	minted int
+	// limited reports whether plans have limits. Usage names its subscription then.
+	limited bool
 	// snapshot is one that was taken after the entry before the cut-th.
 	snapshot []byte
 	cut      int
@@ -56,6 +58,7 @@ func newProjections(t *rapid.T) *projections {
 		t: t, m: m, src: &enginetest.Source{Journal: m.Journal()}, places: 2,
 		l: enginetest.NewLog(m, enginetest.Epoch), plans: map[string]*enginetest.OraclePlan{},
 	}
+	h.limited = rapid.IntRange(0, 2).Draw(t, "limited") == 0
 	for _, key := range projectionFeatures {
 		h.doc.Features = append(h.doc.Features, billing.FeatureDocument{Key: key})
 	}
@@ -122,6 +125,13 @@ func (h *projections) drawFeature(key string) billing.PlanFeatureDocument {
 		}).Draw(h.t, "price")
 	}
 	f := billing.PlanFeatureDocument{Key: key, PricingType: "usage_based"}
+	if h.limited && rapid.IntRange(0, 2).Draw(h.t, "limit") > 0 {
+		f.Pricing.HasMax = true
+		f.Pricing.MaxUsage = decimal.FromInt(rapid.SampledFrom([]int64{5, 1000, 5000}).Draw(h.t, "of"))
+		if rapid.IntRange(0, 3).Draw(h.t, "soft") > 0 {
+			f.Pricing.LimitMode = "hard"
+		}
+	}
 	model := rapid.SampledFrom([]string{"included", "per_unit", "graduated", "volume", "package"}).
 		Draw(h.t, "model")
 	switch model {
@@ -220,14 +230,16 @@ func (h *projections) use(p *person) {
 	u.OccurredAt = h.now() + rapid.OneOf(rapid.Int64Range(-6*dayMS, 0),
 		rapid.Int64Range(-1000, 299_000)).Draw(h.t, "occurred")
 	var of *enginetest.OracleSubscription
-	if rapid.Bool().Draw(h.t, "explicit") {
+	if h.limited || rapid.Bool().Draw(h.t, "explicit") {
 		i := rapid.IntRange(0, len(p.ids)-1).Draw(h.t, "of")
 		u.SubscriptionID, of = p.ids[i], p.oracle.Subscriptions[i]
 	} else {
 		of = h.chosen(p, feature, u.OccurredAt)
 	}
 	r := h.l.DoPayload(billing.KindRecordUsage, u.Seal(nil))
-	require.False(h.t, r.Outcome.Refused(), r.Outcome)
+	if h.refusedRightly(of, feature, u.Units, u.OccurredAt, r) {
+		return
+	}
 	e := &recorded{key: key, stamp: h.l.Stamp}
 	if of == nil {
 		e.OracleEvent = &enginetest.OracleEvent{Feature: feature, Units: rat(u.Units), At: u.OccurredAt}
@@ -237,9 +249,42 @@ func (h *projections) use(p *person) {
 	p.events = append(p.events, e)
 }
 
+// refusedRightly reports whether an event was refused, which a hard limit alone does: of usage that
+// counts at present, where used and held units would pass it.
+func (h *projections) refusedRightly(
+	of *enginetest.OracleSubscription, feature string, units decimal.Decimal, at int64,
+	r engine.Result,
+) bool {
+	refused := r.Outcome.Refused()
+	if refused {
+		require.True(h.t, h.limited, r.Outcome)
+		h.expect(engine.OutcomeHardLimit, r)
+	}
+	if h.limited && of.Present(at) {
+		room, hard, known := of.Room(feature, rat(h.heldOf(of, feature)))
+		if known {
+			passes := hard && units.Sign() > 0 && room.Cmp(rat(units)) < 0
+			require.Equal(h.t, passes, refused, "%s of %s, of which %v are left", units, feature, room)
+		}
+	}
+	return refused
+}
+
+// heldOf is what reservations hold of a feature at a subscription.
+func (h *projections) heldOf(
+	of *enginetest.OracleSubscription, feature string,
+) (sum decimal.Decimal) {
+	for _, v := range h.holds {
+		if v.of == of && v.feature == feature {
+			sum = plus(sum, v.held())
+		}
+	}
+	return sum
+}
+
 // chosen is the subscription that usage which names none is of: of those that carried the feature
 // when it occurred the active ones before the suspended before the ended ones, each oldest first;
-// where none had begun by then, of those that began afterwards. These plans have no limits.
+// where none had begun by then, of those that began afterwards. None of these plans has limits.
 func (h *projections) chosen(p *person, feature string, at int64) *enginetest.OracleSubscription {
 	for _, since := range []bool{false, true} {
 		for _, life := range []string{"active", "suspended", "ended"} {
@@ -296,8 +341,12 @@ func (h *projections) correct(p *person) {
 			want = engine.OutcomeUsageVoided
 		}
 	}
-	if r.Outcome == engine.OutcomeUsageFinal {
+	switch {
+	case r.Outcome == engine.OutcomeUsageFinal:
 		require.True(h.t, old, "final too soon")
+		return
+	case r.Outcome == engine.OutcomeHardLimit && h.limited:
+		require.Positive(h.t, rat(units).Cmp(e.Units), "the amendment takes something back")
 		return
 	}
 	h.expect(want, r)

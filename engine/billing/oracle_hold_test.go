@@ -131,8 +131,23 @@ func (h *projections) reserve(p *person) {
 	c := enginetest.Reservation(v.key, p.name, v.feature, 1)
 	c.Items[0].Units, c.SettleOnExpiry = plus(h.units(), decimal.FromInt(1)), v.bills
 	c.TTLMS = rapid.SampledFrom([]int64{60_000, 3_600_000, dayMS}).Draw(h.t, "ttl")
+	held := map[*enginetest.OracleSubscription]decimal.Decimal{}
+	for _, s := range p.oracle.Subscriptions {
+		held[s] = h.heldOf(s, v.feature)
+	}
 	r := h.l.Do(billing.KindReserve, c)
-	if r.Outcome != engine.OutcomeDone { // no subscription that is active has it
+	fits := func(s *enginetest.OracleSubscription) bool { // or it is not known
+		room, _, known := s.Room(v.feature, rat(held[s]))
+		return !known || room == nil || room.Cmp(rat(c.Items[0].Units)) >= 0
+	}
+	switch {
+	case r.Outcome == engine.OutcomeReservationShort && h.limited:
+		if len(p.ids) == 1 {
+			room, _, known := p.oracle.Subscriptions[0].Room(v.feature, rat(held[p.oracle.Subscriptions[0]]))
+			require.True(h.t, !known || room.Cmp(rat(c.Items[0].Units)) < 0, "%v are left", room)
+		}
+		return
+	case r.Outcome != engine.OutcomeDone: // no subscription that is active has it
 		h.expect(engine.OutcomeNotEntitled, r)
 		return
 	}
@@ -141,6 +156,7 @@ func (h *projections) reserve(p *person) {
 	v.subscription = view.Items[0].SubscriptionID
 	v.of = p.oracle.Subscriptions[slices.Index(p.ids, v.subscription)]
 	require.True(h.t, v.of.Carries(v.feature))
+	require.True(h.t, fits(v.of), "used and held pass the limit")
 	v.granted, v.madeAt, v.expiresAt = c.Items[0].Units, h.now(), h.now()+c.TTLMS
 	v.row = billing.ReservationRow(h.m, enginetest.Sandbox, c.ID)
 	h.holds = append(h.holds, v)
@@ -166,6 +182,9 @@ func (h *projections) extend(v *projectionHold, id [16]byte) {
 // settleHold settles a part or for good: an ordinary event once it has expired, an amendment of
 // what expiry billed.
 func (h *projections) settleHold(v *projectionHold, id [16]byte) {
+	if h.limited && v.state == billing.ReservationExpired {
+		return // an ordinary event, which chooses its subscription by what limits leave
+	}
 	c := &billing.SettleReservation{
 		Env: enginetest.Sandbox, ID: id, Partial: rapid.Bool().Draw(h.t, "part"),
 		Items: []billing.SettleItem{{Units: h.units()}},

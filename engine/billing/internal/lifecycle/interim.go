@@ -85,7 +85,9 @@ func (s *Projector) beyond(row uint32, amount decimal.Decimal) (beyond bool, met
 		return false, 0
 	}
 	c := s.Environment(s.Customers.Read(b.Customer).Env).Catalog.Load()
-	sum := unbilledSum{s: s, b: &b}
+	sum := unbilledSum{rated: func(key book.SequenceKey, slot uint32) decimal.Decimal {
+		return s.ratedUnder(&b, key, slot)
+	}}
 	for at := b.FirstSpan; at != 0; {
 		p := s.Spans.Read(at)
 		for m := p.FirstMeter; m != 0; meters++ {
@@ -110,11 +112,39 @@ func (s *Projector) beyond(row uint32, amount decimal.Decimal) (beyond bool, met
 	return sum.above(amount), meters
 }
 
+// billAbove is the same of a projection that has begun a period, or another plan version: usage
+// that was ahead counts now, and the amount may be a lower one.
+func (l *Projection) billAbove(at int64) {
+	amount := l.Version().InvoiceAbove
+	if l.Sub.EndedAt == 0 && !amount.IsZero() && len(l.Unpaid) < maxUnpaid && l.beyond(amount) {
+		issueInterim(l, at)
+	}
+}
+
+// beyond is the same of a projection.
+func (l *Projection) beyond(amount decimal.Decimal) (beyond bool) {
+	sum := unbilledSum{rated: func(key book.SequenceKey, slot uint32) decimal.Decimal {
+		return *l.rated(key.Version, slot)
+	}}
+	l.withPresent(l.Sub.SpanStart, func() {
+		for i := range l.Spans {
+			p := &l.Spans[i]
+			for j := range p.Meters {
+				x := p.Meters[j].Meter
+				absorbed := x.Absorb()
+				sum.add(l.Catalog.Version(p.Version), x.Slot, x.Invoiced, x.Unbilled(), absorbed)
+			}
+		}
+	})
+	return sum.above(amount)
+}
+
 // unbilledSum adds up the price of units that no invoice has, unrounded; over is set where that is
 // beyond the range of numbers.
 type unbilledSum struct {
-	s     *Projector
-	b     *book.Subscription
+	// rated is where the tiers of an accumulating feature's next line begin, by its sequence and its
+	// place in the plan version.
+	rated func(key book.SequenceKey, slot uint32) decimal.Decimal
 	total decimal.Exact
 	over  bool
 	// sequences are those of accumulating features, each of which is priced as one.
@@ -147,7 +177,7 @@ func (u *unbilledSum) add(
 	if at < 0 {
 		at = len(u.sequences)
 		u.sequences = append(u.sequences, unbilledSequence{
-			SequenceKey: key, f: f, rated: u.s.ratedUnder(u.b, key, slot),
+			SequenceKey: key, f: f, rated: u.rated(key, slot),
 		})
 	}
 	q := &u.sequences[at]
