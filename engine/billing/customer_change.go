@@ -290,7 +290,7 @@ func (m *customerReader) Entitlements(
 	}
 	now = e.Now(now)
 	for look := 1; ; look++ {
-		s.budgets.CatchUp(env)
+		s.budgets.CatchUp(env, now)
 		if views, behind := entitlementsOf(s, row, now, look == maxLooks); !behind {
 			return views, true
 		}

@@ -133,7 +133,7 @@ func (d *Decision) judgeBudgeted(
 	lock.RUnlock()
 	if d.judge(q, p, used, u); d.Reason == ReasonAllowed {
 		for look := 1; d.judgeBudget(s, w.For, &charge, !q.Track, look == maxLooks); look++ {
-			s.budgets.CatchUp(q.Env)
+			s.budgets.CatchUp(q.Env, d.EnvironmentTime)
 		}
 	}
 }

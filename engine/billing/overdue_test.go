@@ -105,7 +105,8 @@ func TestExtendedHoldsAreNotOverdue(t *testing.T) {
 }
 
 // TestOverdueHoldsAreOfTheLogsInstant: a query whose clock is ahead frees nothing, for itself or
-// for those behind it.
+// for those behind it. Where no entry has come for a second it frees what is over by its clock, for
+// itself and not for those whose clocks are right.
 func TestOverdueHoldsAreOfTheLogsInstant(t *testing.T) {
 	s := newOverdue(t)
 	q := billing.CheckQuery{
@@ -118,6 +119,16 @@ func TestOverdueHoldsAreOfTheLogsInstant(t *testing.T) {
 	v, _ := s.m.Budget(enginetest.Sandbox, "all", q.Now)
 	require.Equal(t, "8", v.Limits[0].Held.String())
 	s.sees("8", 2)
+
+	for range 2 {
+		q.Now = s.Stamp + 601_000
+		d = billing.Decision{}
+		s.m.Check(&q, &d)
+		require.Equal(t, billing.ReasonAllowed, d.Reason)
+		v, _ = s.m.Budget(enginetest.Sandbox, "all", q.Now)
+		require.Equal(t, "0", v.Limits[0].Held.String())
+		s.sees("8", 2)
+	}
 	s.later(600_000, "carl")
 	s.sees("0", 10)
 }

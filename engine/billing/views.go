@@ -374,5 +374,5 @@ func (m *customerReader) budgets(
 	if e := s.Environment(env); e != nil {
 		now = e.Now(now)
 	}
-	return s, now, s.budgets.Current(env).RUnlock
+	return s, now, s.budgets.Current(env, now).RUnlock
 }

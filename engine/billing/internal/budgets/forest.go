@@ -79,10 +79,12 @@ type environment struct {
 type expiring struct {
 	// due has the items that no query has found to be over, by the instant.
 	due rows.Dues
-	// over are the others, at their places; the first summed of them are in held.
-	over   []uint32
+	// over are the others, at their places; the first summed of them are in held. None was over later
+	// than at latest.
+	over   []rows.Due
 	places map[uint32]int
 	summed int
+	latest int64
 	// held is what limits, by their rows, hold of items that are over.
 	held map[uint32]decimal.Exact
 }

@@ -41,7 +41,7 @@ func (x *expiring) drop(f *Forest, item uint32, place int) {
 	}
 }
 
-func (x *expiring) put(place int, item uint32) { x.over[place], x.places[item] = item, place }
+func (x *expiring) put(place int, d rows.Due) { x.over[place], x.places[d.Row] = d, place }
 
 // add adds what an item holds to held, or takes it back. It returns how many limits it visited.
 func (x *expiring) add(f *Forest, item uint32, back bool) (visited int) {
@@ -79,7 +79,30 @@ func (x *expiring) again() {
 
 // behind reports whether held is not what holds as of an instant.
 func (x *expiring) behind(now int64) bool {
-	return x.due.First().At <= now || x.summed < len(x.over)
+	return x.due.First().At <= now || x.summed < len(x.over) || x.early(now)
+}
+
+// backMS is by how much an instant may lie behind that of a query before, in milliseconds, without
+// what was over then holding again: queries that come at once differ by less.
+const backMS = 1000
+
+// early reports whether items are over that are not for a query of an instant.
+func (x *expiring) early(now int64) bool { return x.latest > now+backMS }
+
+// putBack makes items hold again that are not over at an instant. The others are to be added up
+// anew.
+func (x *expiring) putBack(f *Forest, now int64) {
+	x.again()
+	x.latest = 0
+	for place := len(x.over) - 1; place >= 0; place-- {
+		d := x.over[place]
+		if d.At <= now {
+			x.latest = max(x.latest, d.At)
+			continue
+		}
+		x.drop(f, d.Row, place)
+		x.place(f, d.Row, d.At)
+	}
 }
 
 // stepWork bounds a step of a query, since it keeps Apply waiting. A unit is a limit that is
@@ -91,6 +114,9 @@ const (
 
 // step brings held nearer to an instant. It ends with the item that exceeds so much work.
 func (x *expiring) step(f *Forest, now int64, work int) {
+	if x.early(now) {
+		x.putBack(f, now)
+	}
 	for work > 0 {
 		work -= itemWork
 		if first := x.due.First(); first.At <= now {
@@ -98,13 +124,13 @@ func (x *expiring) step(f *Forest, now int64, work int) {
 				x.places, x.held = map[uint32]int{}, map[uint32]decimal.Exact{}
 			}
 			x.place(f, first.Row, rows.Never)
-			x.over = append(x.over, first.Row)
-			x.places[first.Row] = len(x.over) - 1
+			x.over = append(x.over, first)
+			x.places[first.Row], x.latest = len(x.over)-1, max(x.latest, first.At)
 		}
 		if x.summed == len(x.over) {
 			return
 		}
-		work -= x.add(f, x.over[x.summed], false)
+		work -= x.add(f, x.over[x.summed].Row, false)
 		x.summed++
 	}
 }
@@ -123,8 +149,8 @@ func Behind(f *Forest, env uint32, now int64) bool {
 // that is, Apply goes on in between. Until the next PUT or move, each item that is over is visited
 // once, by whichever query comes first. The caller holds no lock that keeps Apply waiting.
 //
-// Nothing is put back for a query of an earlier instant. So the instant is that of the newest
-// entry, the same for all queries, and no node's clock.
+// What was over holds again only for a query that is more than backMS earlier. So queries go by the
+// newest entry, the same for all, and by a node's clock only where that is far ahead.
 func CatchUp(f *Forest, env uint32, now int64) {
 	lock := f.Lock(env)
 	for Behind(f, env, now) {

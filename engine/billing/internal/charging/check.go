@@ -53,23 +53,30 @@ func (b *Budgets) Judge(w budgets.For, c *budgets.Charge, now int64, full bool) 
 		return refused, engine.OutcomeDone, false
 	}
 	refused.Feature = b.of.FeatureKey(w.Env, refused.Number)
-	return refused, o, budgets.Behind(&b.Forest, w.Env, b.instant(w.Env))
+	return refused, o, budgets.Behind(&b.Forest, w.Env, b.instant(w.Env, now))
 }
 
-// CatchUp makes queries of an environment leave out what holds that are over hold. Its caller holds
-// no lock: however much that is, Apply goes on.
-func (b *Budgets) CatchUp(env uint32) { budgets.CatchUp(&b.Forest, env, b.instant(env)) }
-
-// Current locks the budgets of an environment for a query, for which CatchUp was.
-func (b *Budgets) Current(env uint32) *sync.RWMutex {
-	return budgets.Current(&b.Forest, env, b.instant(env))
+// CatchUp makes queries of an environment at an instant leave out what holds that are over hold.
+// Its caller holds no lock: however much that is, Apply goes on.
+func (b *Budgets) CatchUp(env uint32, now int64) {
+	budgets.CatchUp(&b.Forest, env, b.instant(env, now))
 }
 
-// instant is that of the newest entry on an environment's clock. What expires by then is over.
-func (b *Budgets) instant(env uint32) int64 {
-	now := b.of.Log.Stamp()
+// Current locks the budgets of an environment for a query at an instant, for which CatchUp was.
+func (b *Budgets) Current(env uint32, now int64) *sync.RWMutex {
+	return budgets.Current(&b.Forest, env, b.instant(env, now))
+}
+
+// silenceMS is for how many milliseconds no entry comes where something is due and there is no
+// leader.
+const silenceMS = 1000
+
+// instant is when holds are over for a query of an environment at its own instant: that of the
+// newest entry, or where none comes any more, so much before its own.
+func (b *Budgets) instant(env uint32, now int64) int64 {
+	entry := b.of.Log.Stamp()
 	if e := b.of.Environment(env); e != nil {
-		now = e.Now(now)
+		entry = e.Now(entry)
 	}
-	return now
+	return max(entry, now-silenceMS)
 }
