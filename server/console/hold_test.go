@@ -57,7 +57,8 @@ func TestAReservationOfAPage(t *testing.T) {
 	p := b.get(first.to).is(200, "The units are reserved", `href="`+anna+`"`, "Settle and close…")
 	safe(t, p)
 	hold := regexp.MustCompile(at + `/reservations/[0-9a-f-]+`).FindString(first.to)
-	b.get(anna).is(200, "Open reservations", `href="`+hold+`"`)
+	b.get(anna).is(200, "Open reservations", `href="`+hold+`"`, "calls: 0 used and 6 held of 10",
+		`<rect class="held"`)
 
 	settle := func(units, final string) url.Values { return fields("units.calls", units, "final", final) }
 	b.send(hold+"/settle", b.fill(hold, settle("some", "no"))).is(400, "Enter a number, such as 1200")

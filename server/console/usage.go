@@ -23,15 +23,22 @@ func (e entitlement) Status() string {
 	return "blocked"
 }
 
-// usageMeter draws a feature's usage against its limit; one without a limit is nothing to draw.
+// usageMeter draws a feature's usage, and what reservations hold, against its limit; one without a
+// limit is nothing to draw.
 func usageMeter(e entitlement) template.HTML {
 	used, err := strconv.ParseFloat(string(e.Usage.Used), 64)
 	limit, err2 := strconv.ParseFloat(string(e.Usage.Limit), 64)
 	if err != nil || err2 != nil {
 		return ""
 	}
-	return page.Meter(used, limit, e.FeatureKey+": "+page.Amount(e.Usage.Used)+" of "+
-		page.Amount(e.Usage.Limit)+" used")
+	held, _ := strconv.ParseFloat(string(e.Usage.Held), 64)
+	title := e.FeatureKey + ": " + page.Amount(e.Usage.Used)
+	if held > 0 {
+		title += " used and " + page.Amount(e.Usage.Held) + " held of " + page.Amount(e.Usage.Limit)
+	} else {
+		title += " of " + page.Amount(e.Usage.Limit) + " used"
+	}
+	return page.HeldMeter(used, held, limit, title)
 }
 
 // showUsage is the part of the customer's page that renews itself.
