@@ -34,8 +34,8 @@ func (a *Alerts) askAgain(x *server.Exchange, flow [16]byte) *server.Fault {
 	return a.answerAlerts(x, flow, nil, "")
 }
 
-// FaultAsked is what a form gets that another one came before: the same, sent twice, or a newer
-// one. Whether the mail of that one went out was answered there.
+// FaultAsked is what a form that asks again gets where another one came before: the same, sent
+// twice, or a newer one. Whether the mail of that one went out was answered there.
 var FaultAsked = server.NewFault(409, "link_asked", "A link was asked for before").With(
 	"No other one was sent.")
 
@@ -58,7 +58,12 @@ func (a *Alerts) askAddress(x *server.Exchange, flow [16]byte, replaces int64) *
 	if fault != nil {
 		return fault
 	}
-	if _, kept := a.machine.AddressByLink(flow, sha256.Sum256([]byte(token)), a.now()); !kept {
+	_, kept := a.machine.AddressByLink(flow, sha256.Sum256([]byte(token)), a.now())
+	switch {
+	case kept:
+	case replaces == 0: // the settings were changed again meanwhile: that change has sent its link
+		return nil
+	default:
 		return FaultAsked
 	}
 	f, v, _, _ := a.machine.Alerts(ws, flow)
