@@ -78,7 +78,7 @@ func (c *eventsTailCommand) follow(
 			client: client, customer: c.Customer, query: query, from: time.Now().Add(-c.Since),
 			seen: map[string]time.Time{},
 		}
-		return own.next, nil
+		return own.next, own.begin(ctx)
 	}
 	if err != nil {
 		return nil, err
@@ -164,6 +164,26 @@ type ownTail struct {
 	query    url.Values
 	from     time.Time
 	seen     map[string]time.Time // by id, those at or after from
+}
+
+// begin lets the first look begin behind the newest event at the latest: where the environment's
+// clock is behind this one, what is recorded next comes before from.
+func (t *ownTail) begin(ctx context.Context) error {
+	query := maps.Clone(t.query)
+	query.Set("order", "desc")
+	query.Set("limit", "1")
+	next := time.Unix(0, 0)
+	for e, err := range t.client.Events(ctx, t.customer, query) {
+		if err != nil {
+			return err
+		}
+		next = e.OccurredAt.Add(time.Millisecond)
+		break
+	}
+	if next.Before(t.from) {
+		t.from = next
+	}
+	return nil
 }
 
 // next prints the events that it has not printed, as it reads them.

@@ -210,6 +210,52 @@ func TestTheTailOfOnesOwnGoesOnWhereTheClockIsAhead(t *testing.T) {
 	require.Equal(t, len(list), printed, "each once")
 }
 
+// TestTheTailOfOnesOwnGoesOnWhereTheClockIsBehind: it prints what is recorded next, and nothing of
+// before, also for who has no event yet.
+func TestTheTailOfOnesOwnGoesOnWhereTheClockIsBehind(t *testing.T) {
+	behind := time.Now().UTC().Truncate(time.Second).AddDate(-1, 0, 0)
+	for _, known := range []int{0, 3} {
+		var list []map[string]any
+		use := func() {
+			at := behind.Add(time.Duration(len(list)) * time.Second).Format(time.RFC3339)
+			list = append(list, map[string]any{"id": fmt.Sprint(len(list)), "occurredAt": at})
+		}
+		for range known {
+			use()
+		}
+		client := paging(t, func(query url.Values) (p pageOfEvents) {
+			if query.Get("order") == "desc" {
+				if len(list) > 0 {
+					p.Events = append(p.Events, list[len(list)-1])
+				}
+				return p
+			}
+			from, err := time.Parse(time.RFC3339Nano, query.Get("from"))
+			require.NoError(t, err)
+			for _, e := range list {
+				if at, _ := time.Parse(time.RFC3339, e["occurredAt"].(string)); !at.Before(from) {
+					p.Events = append(p.Events, e)
+				}
+			}
+			return p
+		})
+		tail := &ownTail{
+			client: client, customer: "ada", query: url.Values{}, from: time.Now(),
+			seen: map[string]time.Time{},
+		}
+		require.NoError(t, tail.begin(t.Context()))
+		printed := 0
+		for want := range 3 {
+			require.NoError(t, tail.next(t.Context(), func(*api.Event) error {
+				printed++
+				return nil
+			}))
+			require.Equal(t, want, printed, "%d before", known)
+			use()
+		}
+	}
+}
+
 // TestAnEndpointThatNeverWasIsNotSaidToBeRemoved: though the request was sent again. One that was
 // there is gone by the try whose answer was lost.
 func TestAnEndpointThatNeverWasIsNotSaidToBeRemoved(t *testing.T) {
