@@ -16,7 +16,7 @@ import (
 
 // creditHistory is a history of reservations that credits pay while pools are frozen and archived,
 // and grants expire and are reversed: of videos, half a credit each, which have no price, and of
-// images, 3 credits each, else 0.02 USD, in a budget of 0.40.
+// images, 3 credits each, else 0.02 USD, in a budget of 0.10 or 0.40.
 type creditHistory struct {
 	*rapid.T
 	m       *billing.Machine
@@ -40,8 +40,9 @@ func newCreditHistory(t *rapid.T) *creditHistory {
 	enginetest.NewAccount(h.l, enginetest.PrepaidPlan())
 	enginetest.NewCustomer(h.l, "ada", "prepaid")
 	h.pools = [][16]byte{m.Pools(1)[0].ID}
+	limit := inUSD(rapid.SampledFrom([]string{"0.1", "0.4"}).Draw(t, "limit"))
 	require.Equal(t, engine.OutcomeDone, h.l.Do(billing.KindPutBudget, &billing.PutBudget{
-		Env: 1, Key: "all", Name: "all", Customer: "ada", Limits: []billing.LimitDocument{inUSD("0.4")},
+		Env: 1, Key: "all", Name: "all", Customer: "ada", Limits: []billing.LimitDocument{limit},
 	}).Outcome)
 	return h
 }
@@ -57,6 +58,38 @@ func (h *creditHistory) number(label string, least, most int64) decimal.Decimal 
 
 func (h *creditHistory) feature() string {
 	return rapid.SampledFrom([]string{"videos", "images"}).Draw(h.T, "feature")
+}
+
+// Lose holds both features, stops a pool under that, grants some more, and when other grants have
+// expired settles both, mostly at what they hold.
+func (h *creditHistory) Lose(t *rapid.T) {
+	c := enginetest.Reservation(h.name("r"), "ada", "videos", 0)
+	c.Items = []billing.ReserveItem{
+		{FeatureKey: "videos", Units: h.number("units", 1, 200)},
+		{FeatureKey: "images", Units: h.number("images", 1, 15)},
+	}
+	if rapid.Bool().Draw(h.T, "images first") {
+		c.Items[0], c.Items[1] = c.Items[1], c.Items[0]
+	}
+	c.RefuseOverrun = rapid.Bool().Draw(h.T, "refuses")
+	if h.l.Do(billing.KindReserve, c).Outcome != engine.OutcomeDone {
+		return
+	}
+	h.holds = append(h.holds, c.KeyText)
+	h.Stop(t)
+	if rapid.Bool().Draw(h.T, "more") {
+		h.Grant(t)
+	}
+	h.l.Stamp += rapid.SampledFrom([]int64{1, 500, 30_000}).Draw(h.T, "later")
+	s := &billing.SettleReservation{Env: 1, ID: c.ID}
+	for i := range c.Items {
+		item := billing.SettleItem{FeatureKey: c.Items[i].FeatureKey, Units: c.Items[i].Units}
+		if rapid.IntRange(0, 3).Draw(h.T, "other") == 0 {
+			item.Units = h.number("total", 0, 60)
+		}
+		s.Items = append(s.Items, item)
+	}
+	h.l.Do(billing.KindSettleReservation, s)
 }
 
 // Event uses some.
@@ -240,7 +273,7 @@ func TestHistoriesOfHeldCredits(t *testing.T) {
 			"event": h.Event, "reserve": h.Reserve, "reserve ": h.Reserve, "settle": h.Settle,
 			"settle ": h.Settle, "extend": h.Extend, "release": h.Release, "grant": h.Grant,
 			"stop": h.Stop, "go": h.Go, "reverse": h.Reverse, "wait": h.Wait, "restore": h.Restore,
-			"": func(*rapid.T) { h.check() },
+			"lose": h.Lose, "lose ": h.Lose, "": func(*rapid.T) { h.check() },
 		})
 	})
 }

@@ -24,8 +24,9 @@ const (
 // Once carries out another command unless a request with this key was carried out before. Env is
 // the environment whose room the answer takes; 0 for none. Key hashes environment and
 // Idempotency-Key, Body the rest of the request. Only a command that was carried out uses up the
-// key; a checkout of a PAID invoice counts, a success without a page. The reply is an encoded
-// OnceReply.
+// key; a checkout of a PAID invoice counts, a success without a page. Where half of the
+// environment's room is taken, a command that repeats itself is carried out and leaves its key
+// unused. The reply is an encoded OnceReply.
 type Once struct {
 	Env     uint32      `wire:"1"`
 	Key     [16]byte    `wire:"2"`
@@ -86,6 +87,19 @@ func (c *Once) open(m *Machine) (err error) {
 	return err
 }
 
+// carries is the command that may have been prefetched.
+func (c *Once) carries() op { return c.inner }
+
+// repeatsItself reports whether the command has no second effect under whatever key: of these there
+// may be so many that their keys must not take the room of the others'.
+func (c *Once) repeatsItself() bool {
+	switch c.Kind {
+	case KindReserve, KindSettleReservation, KindReleaseReservation:
+		return true
+	}
+	return false
+}
+
 // Carried is part of machine.Carrier.
 func (c *Once) Carried() engine.Record { return engine.Record{Kind: c.Kind, Payload: c.Payload} }
 
@@ -115,11 +129,16 @@ func (c *Once) Apply(t *turn) engine.Outcome {
 		t.Answer(&reply)
 		return engine.OutcomeDone
 	}
-	if t.requests.full(c.Env) {
+	full, own := t.requests.full(c.Env), c.repeatsItself()
+	if full && !own {
 		return engine.OutcomeKeysFull
 	}
 	outcome := c.inner.Apply(t)
 	if outcome != engine.OutcomeDone && outcome != engine.OutcomeInvoicePaid {
+		return outcome
+	}
+	if own && (full || t.requests.byEnv[c.Env] >= MaxEnvironmentRequests/2) {
+		t.Answer(&OnceReply{Reply: t.Reply})
 		return outcome
 	}
 

@@ -567,3 +567,30 @@ func TestRevokedKeysMakeRoom(t *testing.T) {
 	d.is(engine.OutcomeDone, billing.KindRevokeKey, revoke(7))
 	d.is(engine.OutcomeAccountLimit, billing.KindCreateKey, create(9000))
 }
+
+// TestKeysOfReservationsLeaveRoom: what repeats itself uses no more than half of an environment's
+// room, and is never refused for want of it.
+func TestKeysOfReservationsLeaveRoom(t *testing.T) {
+	d := newDesk(t)
+	sub := d.subscribe()
+	d.is(engine.OutcomeDone, billing.KindCreateSubscription, sub)
+	reserve := func(name, body string, want engine.Outcome) billing.OnceReply {
+		c := once("k", body, billing.KindReserve, enginetest.Reservation(name, "ada", "output-tokens", 1))
+		r := d.is(want, billing.KindOnce, c)
+		if want != engine.OutcomeDone {
+			return billing.OnceReply{}
+		}
+		return reply(t, r)
+	}
+	d.m.KeepRequests(enginetest.Sandbox, billing.MaxEnvironmentRequests/2, d.Stamp)
+	for range 2 {
+		got := reserve("r", "b", engine.OutcomeDone)
+		require.False(t, got.Repeated)
+		require.NotEmpty(t, got.Reply)
+	}
+	require.NotEmpty(t, reserve("s", "other", engine.OutcomeDone).Reply, "the key is unused")
+	d.m.KeepRequests(enginetest.Sandbox, billing.MaxEnvironmentRequests/2, d.Stamp)
+	require.NotEmpty(t, reserve("r", "b", engine.OutcomeDone).Reply)
+	d.is(engine.OutcomeKeysFull, billing.KindOnce,
+		once("k", "b", billing.KindCreateSubscription, sub))
+}

@@ -24,15 +24,16 @@ const MaxReservationItems = holds.MaxItems
 const MaxReservationMS = accounts.DayMS
 
 // Reserve holds units of features for a customer until they are settled or released, or expire: of
-// all items or of none. A reservation with this Key, Body and KeyBudget is the same answer again,
-// another Body or KeyBudget is OutcomeReservationKeyReused. The reply is a ReservationView; of a
-// refusal, a Shortage.
+// all items or of none. A reservation with this Key, Body and KeyBudget, of the same customer and
+// features, is the same answer again; with another of them it is OutcomeReservationKeyReused. The
+// reply is a ReservationView; of a refusal, a Shortage.
 //
 //schema:quick
 type Reserve struct {
 	Env uint32   `wire:"1"`
 	ID  [16]byte `wire:"2"`
-	// Key is ReservationKey of the environment and KeyText, Body a hash of what the request says.
+	// Key is ReservationKey of the environment and KeyText, Body a hash of what else the request says:
+	// customer and features may be named by id or by key.
 	Key     [16]byte `wire:"3"`
 	KeyText string   `wire:"4"`
 	Body    uint64   `wire:"5"`
@@ -155,7 +156,7 @@ func (c *Reserve) Apply(t *turn) engine.Outcome {
 		c.hashes = t.holds.Hash(&c.ID, &c.Key)
 	}
 	if row := t.holds.Keyed(&c.Key, c.hashes); row != 0 {
-		if t.holds.Rows.Read(row).Body != c.Body {
+		if !c.repeats(t, e, row) {
 			return engine.OutcomeReservationKeyReused
 		}
 		words := t.holds.WordsOf(row)
@@ -202,6 +203,26 @@ func (c *Reserve) Apply(t *turn) engine.Outcome {
 		return outcome
 	}
 	return c.add(t, e, a)
+}
+
+// repeats reports whether the command asks for what the reservation of a row was asked for.
+func (c *Reserve) repeats(t *turn, e *accounts.Environment, row uint32) bool {
+	v, customer := t.holds.Rows.Read(row), c.row
+	if customer == 0 {
+		customer = c.customerRow(t.state)
+	}
+	if v.Body != c.Body || v.Customer != customer {
+		return false
+	}
+	catalog, at := e.Catalog.Load(), v.FirstItem
+	for i := range c.Items {
+		number := featureOf(catalog, c.Items[i].FeatureID, c.Items[i].FeatureKey)
+		if at == 0 || t.holds.Items.Read(at).Feature != number {
+			return false
+		}
+		at = t.holds.Items.Next(at)
+	}
+	return at == 0
 }
 
 // valid repeats what servers check of a request.

@@ -6,6 +6,9 @@ import (
 	"tollgate/engine"
 	"tollgate/engine/billing/internal/budgets"
 	"tollgate/engine/billing/internal/holds"
+	"tollgate/engine/idempotency"
+	"tollgate/engine/journal"
+	"tollgate/engine/wire"
 )
 
 // ReservationQuery asks for the reservations of an environment, the newest first: of a customer, at
@@ -141,6 +144,74 @@ func (m *customerReader) reservationsAt(s *state, q *ReservationQuery) (
 // wants reports whether a reservation is in a state that is asked for.
 func (q *ReservationQuery) wants(v *ReservationView) bool {
 	return q.States == 0 || q.States&(1<<v.State) != 0
+}
+
+// RecordedEvent is the usage event of a reference, as it counts now; empty where it is none of the
+// environment's, or its key was dropped.
+func (m *journalReader) RecordedEvent(env uint32, ref *UsageRef) (v RecordedEvent) {
+	m.applying.RLock()
+	defer m.applying.RUnlock()
+	s := m.state.Load()
+	var u usageEntry
+	var c RecordUsage
+	if wire.Decode(ref.Payload, &u) != nil || wire.Decode(u.Record, &c) != nil {
+		return v
+	}
+	k, outcome := decodeCorrection(s, env, &c.Key, ref, s.Log.Stamp())
+	if outcome != engine.OutcomeDone {
+		return v
+	}
+	k.load(s, ref, s.Log.Stamp())
+	v.RecordedKey, v.RecordedUnits = string(c.KeyText), k.units
+	v.RecordedCustomer = string(s.ExternalID(s.Customers.Read(ref.Owner)))
+	if v.RecordedFeature = s.FeatureKey(env, u.Feature); v.RecordedFeature == "" {
+		v.RecordedFeature = string(c.FeatureKey)
+	}
+	v.RecordedOccurred, v.RecordedAt = c.OccurredAt, u.RecordedAt
+	return v
+}
+
+// FindCounted is FindUsage, and where a late settlement has named the key it finds the event that
+// counts for it, which its reservation's expiry has billed, and changes key to that one's. A
+// reservation of several features has more events: it finds none then, and others are their keys.
+func (m *journalReader) FindCounted(
+	src journal.Source, keys idempotency.Finder, env uint32, key *[16]byte,
+) (ref UsageRef, found bool, others []string, err error) {
+	ref, found, err = m.FindUsage(src, keys, env, *key)
+	if found || err != nil {
+		return ref, found, nil, err
+	}
+	others = m.countedFor(env, key)
+	if len(others) != 1 {
+		return ref, false, others, nil
+	}
+	*key = UsageKey(env, []byte(others[0]))
+	ref, found, err = m.FindUsage(src, keys, env, *key)
+	return ref, found, nil, err
+}
+
+// countedFor are the keys of the events that settled the reservation which has taken an event key;
+// of one feature, of the event that its expiry has billed. None where no reservation has taken it.
+func (m *journalReader) countedFor(env uint32, key *[16]byte) (keys []string) {
+	m.applying.RLock()
+	defer m.applying.RUnlock()
+	s := m.state.Load()
+	row := s.holds.TakerOf(key)
+	if row == 0 {
+		return nil
+	}
+	v := s.holds.Rows.Read(row)
+	if s.Customers.Read(v.Customer).Env != env {
+		return nil
+	}
+	first := uint32(1)
+	if len(s.holds.ItemsOf(v, nil)) == 1 {
+		first = v.Events
+	}
+	for n := first; n <= v.Events; n++ {
+		keys = append(keys, string(holds.AppendEventKey(nil, &v.ID, n)))
+	}
+	return keys
 }
 
 // ReservationEventKeys are the keys under which the events of a reservation that was billed when it

@@ -159,7 +159,8 @@ func TestAnArchivedPoolKeepsItsCredits(t *testing.T) {
 }
 
 // TestAStoppedPoolPaysNoLaterHold: what a reservation holds since it was extended, of another pool,
-// the stopped one does not pay, whatever it was granted since.
+// the stopped one does not pay, whatever it was granted since, and whatever others held of it that
+// have ended.
 func TestAStoppedPoolPaysNoLaterHold(t *testing.T) {
 	for _, how := range []string{"frozen", "archived"} {
 		t.Run(how, func(t *testing.T) {
@@ -172,7 +173,23 @@ func TestAStoppedPoolPaysNoLaterHold(t *testing.T) {
 				}).Outcome
 			}
 			s.view(s.reserve("r", "videos", 4)) // 2 credits of 100
+			for _, name := range []string{"released", "settled", "part"} {
+				s.view(s.reserve(name, "videos", 40)) // 20 credits
+			}
+			expires := enginetest.Reservation("expires", "ada", "videos", 40)
+			expires.TTLMS = 1000
+			s.view(s.Do(billing.KindReserve, expires))
 			require.Equal(t, engine.OutcomeDone, s.stops()[how]().Outcome)
+			require.Equal(t, "82", billing.StoppedHeld(s.m, first))
+			s.release("released")
+			require.Equal(t, "62", billing.StoppedHeld(s.m, first))
+			s.view(s.settle("settled", 10)) // 5 credits
+			require.Equal(t, "42", billing.StoppedHeld(s.m, first))
+			s.Stamp += 1000
+			s.view(s.settle("part", 10, func(c *billing.SettleReservation) { c.Partial = true }))
+			require.Equal(t, "17", billing.StoppedHeld(s.m, first))
+			s.release("part")
+			require.Equal(t, "2", billing.StoppedHeld(s.m, first))
 			grants("more", first, 500, 0) // refused of an archived one
 			second := enginetest.ID("second")
 			require.Equal(t, engine.OutcomeDone, s.Do(billing.KindCreatePool, &billing.CreatePool{

@@ -441,5 +441,5 @@ func (h *settling) took(t *turn, draws []credits.Draw) {
 		h.hold.State = h.to
 	}
 	h.budget(t)
-	t.holds.Put(&t.Keeper, h.row, &h.hold, h.items)
+	h.put(t)
 }

@@ -42,6 +42,7 @@ type ReservationView struct {
 	// Budget is the key of the budget at which it is held.
 	Budget string `wire:"17" json:"budget,omitzero" rule:"max=128"`
 	ReservedLimit
+	RecordedEvent
 }
 
 // ReservedLimit is the hard limit, of the reservation's budget or of one above it, that has the
@@ -58,6 +59,22 @@ type ReservedLimit struct {
 	LimitMax      decimal.Decimal `wire:"23" json:"budgetLimit.limit"`
 	// LimitLeft is what the limit leaves in addition to this reservation.
 	LimitLeft decimal.Decimal `wire:"24" json:"budgetLimit.remaining"`
+}
+
+// RecordedEvent is the usage event that was recorded already under the key that a settlement named.
+// It stands in the answer to the settlement alone.
+//
+//schema:part
+type RecordedEvent struct {
+	// RecordedKey is the event's key; empty: there is none, or it is not found.
+	RecordedKey      string `wire:"25" json:"recordedEvent.eventIdempotencyKey" in:"whole" rule:"min=1,max=255"`
+	RecordedCustomer string `wire:"26" json:"recordedEvent.customerReferenceId" rule:"min=1,max=128"`
+	RecordedFeature  string `wire:"27" json:"recordedEvent.featureKey,omitzero" rule:"max=128"`
+	// RecordedUnits are what the event counts now: 0 once it is voided.
+	RecordedUnits decimal.Decimal `wire:"28" json:"recordedEvent.usageUnits"`
+	// RecordedOccurred and RecordedAt are on the environment's clock.
+	RecordedOccurred int64 `wire:"29" json:"recordedEvent.occurredAt" as:"time"`
+	RecordedAt       int64 `wire:"30" json:"recordedEvent.recordedAt" as:"time"`
 }
 
 // ReservationItemView is what a reservation holds of one feature.
@@ -274,7 +291,27 @@ func (h *settling) write(t *turn) {
 // store replaces the reservation in the state.
 func (h *settling) store(t *turn) {
 	h.budget(t)
-	t.holds.Update(&t.Keeper, h.row, &h.hold, h.items)
+	lock := t.WriteLock(h.hold.Customer)
+	h.put(t)
+	lock.Unlock()
+}
+
+// put replaces the reservation's rows. The customer's lock is held.
+func (h *settling) put(t *turn) {
+	open := t.holds.Rows.Read(h.row).State == holds.ReservationOpen
+	t.holds.Put(&t.Keeper, h.row, &h.hold, h.items)
+	if !open || h.hold.State == holds.ReservationOpen {
+		return
+	}
+	for i := range h.items {
+		if pool := h.items[i].Pool; pool != 0 {
+			t.GaveUp(h.hold.Customer, pool, func(by int64) decimal.Decimal {
+				held, looked := t.holds.CreditsBy(h.hold.Customer, pool, by)
+				t.Spend(looked / 4)
+				return held
+			})
+		}
+	}
 }
 
 // budget replaces what budgets hold for the reservation: nothing where it is closed.

@@ -696,6 +696,12 @@ func (v *ReservationView) Fields(w *wire.Codec) {
 	wire.Uint(w, 22, &v.LimitWindow)
 	w.Decimal(23, &v.LimitMax)
 	w.Decimal(24, &v.LimitLeft)
+	w.String(25, &v.RecordedKey)
+	w.String(26, &v.RecordedCustomer)
+	w.String(27, &v.RecordedFeature)
+	w.Decimal(28, &v.RecordedUnits)
+	w.Int(29, &v.RecordedOccurred)
+	w.Int(30, &v.RecordedAt)
 }
 
 // append appends the fields as Fields encodes them.
@@ -728,6 +734,12 @@ func (v *ReservationView) append(dst []byte) []byte {
 	dst = wire.AppendUint(dst, 22, uint64(v.LimitWindow))
 	dst = wire.AppendDecimal(dst, 23, v.LimitMax)
 	dst = wire.AppendDecimal(dst, 24, v.LimitLeft)
+	dst = wire.AppendText(dst, 25, v.RecordedKey)
+	dst = wire.AppendText(dst, 26, v.RecordedCustomer)
+	dst = wire.AppendText(dst, 27, v.RecordedFeature)
+	dst = wire.AppendDecimal(dst, 28, v.RecordedUnits)
+	dst = wire.AppendInt(dst, 29, v.RecordedOccurred)
+	dst = wire.AppendInt(dst, 30, v.RecordedAt)
 	return dst
 }
 

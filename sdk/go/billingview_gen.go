@@ -88,6 +88,17 @@ type Reservation struct {
 		// Remaining is what the limit leaves in addition to this reservation.
 		Remaining json.Number `json:"remaining"`
 	} `json:"budgetLimit,omitzero"`
+	RecordedEvent struct {
+		// EventIdempotencyKey is the event's key; empty: there is none, or it is not found.
+		EventIdempotencyKey string `json:"eventIdempotencyKey,omitzero"`
+		CustomerReferenceID string `json:"customerReferenceId"`
+		FeatureKey          string `json:"featureKey,omitzero"`
+		// UsageUnits are what the event counts now: 0 once it is voided.
+		UsageUnits json.Number `json:"usageUnits"`
+		// OccurredAt and RecordedAt are on the environment's clock.
+		OccurredAt time.Time `json:"occurredAt"`
+		RecordedAt time.Time `json:"recordedAt"`
+	} `json:"recordedEvent,omitzero"`
 }
 
 // UsagePoint is the usage of a bucket.

@@ -57,7 +57,25 @@ func (s *Settler) Settle(x *server.Exchange, c Settlement) (r engine.Result, _ *
 		}
 		break
 	}
-	return r, nil
+	return s.withRecorded(c, r), nil
+}
+
+// withRecorded adds to the answer of a settlement the event that was recorded under its key before.
+// Where that is not found the answer stands without it: what was to be done is done.
+func (s *Settler) withRecorded(c Settlement, r engine.Result) engine.Result {
+	var v billing.ReservationView
+	if r.Outcome != engine.OutcomeDone || c.EventKey == "" || s.Events == nil ||
+		wire.Decode(r.Value, &v) != nil || !v.Recorded {
+		return r
+	}
+	key := billing.UsageKey(c.Env, []byte(v.Event))
+	ref, found, _, err := s.Machine.FindCounted(s.Events, s.Keys, c.Env, &key)
+	if err != nil || !found {
+		return r
+	}
+	v.RecordedEvent = s.Machine.RecordedEvent(c.Env, &ref)
+	r.Value = wire.Encode(nil, &v)
+	return r
 }
 
 // probeKey looks for the settlement's event key among those that have left memory.

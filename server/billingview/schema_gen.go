@@ -100,6 +100,16 @@ func WriteReservation(data *server.JSON, v *billing.ReservationView) {
 		data.Decimal("remaining", v.LimitLeft)
 		data.Close('}')
 	}
+	if v.RecordedKey != "" {
+		data.Object("recordedEvent")
+		data.Text("eventIdempotencyKey", v.RecordedKey)
+		data.Text("customerReferenceId", v.RecordedCustomer)
+		data.TextIf("featureKey", v.RecordedFeature)
+		data.Decimal("usageUnits", v.RecordedUnits)
+		data.Time("occurredAt", v.RecordedOccurred)
+		data.Time("recordedAt", v.RecordedAt)
+		data.Close('}')
+	}
 	data.Close('}')
 }
 

@@ -117,6 +117,32 @@ func (a *base) onceCommand(
 	}
 }
 
+// guard proposes the commands of a request that has no second effect by itself. With an
+// Idempotency-Key, another request under the same one is refused.
+type guard struct {
+	a *base
+	x *server.Exchange
+	// first is what is kept of the first request's answer.
+	first billing.OnceReply
+}
+
+func (g *guard) propose(kind engine.Kind, payload []byte) engine.Result {
+	if !keyed(g.x) {
+		return g.a.propose(g.x, kind, payload)
+	}
+	r, first, fault := billinglog.Once(g.x, g.a.onceCommand(g.x, kind, payload))
+	switch {
+	case fault != nil: // answer has refused the key before
+		return engine.Result{Outcome: engine.OutcomeUnknown}
+	case r.Outcome != engine.OutcomeDone:
+		return r
+	case first.Repeated && first.Status == 0: // what it was answered is not kept
+		return g.a.propose(g.x, kind, payload)
+	}
+	g.first, r.Value = first, first.Reply
+	return r
+}
+
 // keep keeps the answer that x holds, about a customer, under its Idempotency-Key: for answers that
 // would be another one later.
 func (a *base) keep(x *server.Exchange, customer uint32) *server.Fault {

@@ -1,6 +1,8 @@
 package client
 
 import (
+	"strings"
+
 	"tollgate/engine"
 	"tollgate/engine/billing"
 	"tollgate/engine/decimal"
@@ -111,14 +113,17 @@ func (a *API) original(
 	}
 	*key = billing.UsageKey(principal(x).Env, x.Param(0))
 	return a.read(x, func() *server.Fault {
-		original, found, err := a.machine.FindUsage(a.events, a.keys,
-			principal(x).Env, *key)
-		if err != nil {
+		original, found, others, err := a.machine.FindCounted(
+			a.events, a.keys, principal(x).Env, key)
+		switch {
+		case err != nil:
 			a.log.Error("a usage event cannot be looked up", "error", err,
 				"request_id", string(x.RequestID()))
 			return faultJournal
-		}
-		if !found {
+		case len(others) > 0:
+			return server.FaultOf(engine.OutcomeUsageUnknown).With("A settlement after expiry has named " +
+				"this key. The events that count for it: " + strings.Join(others, ", ") + ".")
+		case !found:
 			return server.FaultOf(engine.OutcomeUsageUnknown)
 		}
 		*ref = original

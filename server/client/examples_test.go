@@ -107,6 +107,9 @@ func TestExamples(t *testing.T) {
 		return `{"reservationKey":"` + key + `","customerReferenceId":"acme","featureKey":"calls",` +
 			`"usageUnits":` + units + `,"ttlSeconds":900}`
 	}
+	n.call("PUT", "budgets/acme", `{"name":"Acme","customerReferenceId":"acme","limits":[{"of":"price",`+
+		`"currency":"USD","limit":40,"window":"day","timeZone":"Europe/London","thresholds":[80,100]}]}`).
+		is(200, "")
 	held := make([]string, 2)
 	for i := range held {
 		held[i] = n.call("POST", "reservations", hold("answer-"+strconv.Itoa(i+1), "1")).is(201, "").
@@ -154,8 +157,6 @@ func TestExamples(t *testing.T) {
 		{"POST", "events/nothing/amend", `{"usageUnits":3}`, 404, "usage_not_found"},
 		{"POST", "events/nothing/void", `{}`, 404, "usage_not_found"},
 		{"POST", "events/request-7/amend", `{"usageUnits":2}`, 400, "usage_voided"},
-		{"PUT", "budgets/acme", `{"name":"Acme","customerReferenceId":"acme","limits":[{"of":"price",` +
-			`"currency":"USD","limit":40,"window":"day","timeZone":"Europe/London","thresholds":[80,100]}]}`, 200, ""},
 		{"PUT", "budgets/acme:search", `{"name":"Search","parent":"acme","limits":[{"of":"units",` +
 			`"featureKey":"tokens","limit":1,"window":"month"}]}`, 200, ""},
 		{"PUT", "budgets/acme:chat", `{"name":"Chat","parent":"nothing"}`, 404, "budget_not_found"},

@@ -3,6 +3,7 @@ package client
 import (
 	"cmp"
 	"encoding/hex"
+	"slices"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -26,9 +27,10 @@ func (a *API) reservationRoutes() []server.Route {
 	return []server.Route{
 		row("POST", "/reservations", "reserve",
 			"Hold units of one to eight features: all or none, once per reservationKey",
-			server.AccessFull, a.reserve, server.Takes(server.RefTo("ReservationRequest")),
+			server.AccessFull, a.reserve, server.Asks(server.RequestKey),
+			server.Takes(server.RefTo("ReservationRequest")),
 			gives(201, "Held; the same key and body again: the first answer"),
-			gives(200, "What a dryRun would have held")),
+			gives(200, "What a dryRun would have held, or what its reservationKey holds")),
 		row("GET", "/reservations", "listReservations",
 			"The reservations of a customer, at a budget, or in a state, newest first", server.AccessRead,
 			a.listReservations, reads,
@@ -47,13 +49,15 @@ func (a *API) reservationRoutes() []server.Route {
 			byID(a.getReservation), reads, answers(server.RefTo("Reservation"))),
 		row("POST", one+"/settle", "settleReservation",
 			"Record what was used, and unless final is false, give up the rest", server.AccessFull,
-			byID(a.settleReservation), server.Takes(server.RefTo("ReservationSettlement")),
+			byID(a.settleReservation), server.Asks(server.RequestKey),
+			server.Takes(server.RefTo("ReservationSettlement")),
 			gives(200, "Settled, or it was before")),
 		row("POST", one+"/extend", "extendReservation", "Hold more, or for longer",
 			server.AccessFull, byID(a.extendReservation), server.Asks(server.RequestKey),
 			server.Takes(server.RefTo("ReservationExtension")), gives(200, "Extended")),
 		row("POST", one+"/release", "releaseReservation", "Release what is held", server.AccessFull,
-			byID(a.releaseReservation), gives(200, "Released, or it was before")),
+			byID(a.releaseReservation), server.Asks(server.RequestKey),
+			gives(200, "Released, or it was before")),
 	}
 }
 
@@ -285,16 +289,51 @@ func (a *API) reserve(x *server.Exchange) *server.Fault {
 	if fault := form.Read(x.Body, &c, readReservation); fault != nil {
 		return fault
 	}
-	said := c
-	said.Meta = billinglog.Canonical(c.Meta)
-	c.Body = xxhash.Sum64(wire.Encode(nil, &said))
+	c.Body = saidHash(&c)
 	c.ID, c.Key = newID(), billing.ReservationKey(c.Env, []byte(c.KeyText))
 	c.KeyBudget, c.Bindings = principal(x).Budget, principal(x).Bindings
 	status := 201
 	if c.DryRun {
 		status = 200
 	}
-	return a.answerReservation(x, status, a.propose(x, billing.KindReserve, wire.Encode(nil, &c)))
+	return a.guarded(x, status, func(g *guard) (engine.Result, *server.Fault) {
+		return g.propose(billing.KindReserve, wire.Encode(nil, &c)), nil
+	})
+}
+
+// guarded answers with what a command made of a reservation, and keeps the answer under the
+// request's Idempotency-Key, if it has one.
+func (a *API) guarded(
+	x *server.Exchange, status int, do func(*guard) (engine.Result, *server.Fault),
+) *server.Fault {
+	if _, fault := server.OnceKey(x); fault != nil {
+		return fault
+	}
+	g := guard{a: &a.base, x: x}
+	r, fault := do(&g)
+	if fault != nil || billinglog.Replay(x, &g.first) {
+		return fault
+	}
+	if fault = a.answerReservation(x, status, r); fault != nil || !keyed(x) {
+		return fault
+	}
+	var v billing.ReservationView
+	if wire.Decode(r.Value, &v) != nil {
+		return server.FaultInternal
+	}
+	return a.keep(x, a.machine.CustomerRow(principal(x).Env, []byte(v.Customer)))
+}
+
+// saidHash stands for what a request says but for what the engine compares: customer and features,
+// which have an id and a key each. A dryRun asks for the same.
+func saidHash(c *billing.Reserve) uint64 {
+	said := *c
+	said.Customer, said.CustomerID, said.DryRun = "", [16]byte{}, false
+	said.Meta, said.Items = billinglog.Canonical(c.Meta), slices.Clone(c.Items)
+	for i := range said.Items {
+		said.Items[i].FeatureKey, said.Items[i].FeatureID = "", [16]byte{}
+	}
+	return xxhash.Sum64(wire.Encode(nil, &said))
 }
 
 // answerReservation answers with what a command made of a reservation, or why it did not.
@@ -403,8 +442,8 @@ func readExtension(f *form.Reader, c *billing.ExtendReservation) {
 }
 
 // extendReservation is POST /reservations/{reservationId}/extend. Only this one of a reservation's
-// requests takes effect again when it is repeated, so it alone is proposed once where it has an
-// Idempotency-Key: an environment keeps 100,000 answers.
+// requests takes effect again when it is repeated, so an Idempotency-Key guards it alone against
+// that.
 func (a *API) extendReservation(x *server.Exchange, id [16]byte) *server.Fault {
 	p := principal(x)
 	c := billing.ExtendReservation{Env: p.Env, ID: id, KeyBudget: p.Budget, Bindings: p.Bindings}
@@ -440,6 +479,7 @@ func (a *API) releaseReservation(x *server.Exchange, id [16]byte) *server.Fault 
 	c := billing.ReleaseReservation{
 		Env: p.Env, ID: id, Actor: x.By(), KeyBudget: p.Budget, Bindings: p.Bindings,
 	}
-	return a.answerReservation(x, 200,
-		a.propose(x, billing.KindReleaseReservation, wire.Encode(nil, &c)))
+	return a.guarded(x, 200, func(g *guard) (engine.Result, *server.Fault) {
+		return g.propose(billing.KindReleaseReservation, wire.Encode(nil, &c)), nil
+	})
 }

@@ -46,15 +46,10 @@ func (a *API) settleReservation(x *server.Exchange, id [16]byte) *server.Fault {
 	settler := billinglog.Settler{
 		Machine: a.machine, Events: a.events, Keys: a.keys, Log: a.log, NoJournal: faultJournal,
 	}
-	r, fault := settler.Settle(x, billinglog.Settlement{
-		SettleReservation: c,
-		Propose: func(kind engine.Kind, payload []byte) engine.Result {
-			return a.propose(x, kind, payload)
-		},
-		Read: func(look func() *server.Fault) *server.Fault { return a.read(x, look) },
+	return a.guarded(x, 200, func(g *guard) (engine.Result, *server.Fault) {
+		return settler.Settle(x, billinglog.Settlement{
+			SettleReservation: c, Propose: g.propose,
+			Read: func(look func() *server.Fault) *server.Fault { return a.read(x, look) },
+		})
 	})
-	if fault != nil {
-		return fault
-	}
-	return a.answerReservation(x, 200, r)
 }

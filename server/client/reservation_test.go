@@ -11,6 +11,7 @@ import (
 
 	"tollgate/engine/billing"
 	tollgate "tollgate/sdk/go"
+	"tollgate/server"
 )
 
 // hold is the body of a reservation of calls, of which there are 3.
@@ -315,4 +316,122 @@ func TestAnEventLeadsToItsReservation(t *testing.T) {
 	for _, field := range []string{"reservationId", "overrunUnits"} {
 		require.NotContains(t, events["plain"], field)
 	}
+}
+
+// TestAReservationIsTheSameByIDsAndByKeys: under one reservationKey customer and feature may be
+// named by id or by key, and a dryRun is answered as the reservation was.
+func TestAReservationIsTheSameByIDsAndByKeys(t *testing.T) {
+	n := start(t)
+	n.customer("acme")
+	n.customer("other")
+	first := n.call("POST", "reservations", hold("r", calls+`2`)).is(201, "")
+	customer := n.call("GET", "customers/acme", "").is(200, "").data("id").(string)
+	feature := string(server.AppendUUID(nil, [16]byte{0xfe, 1, 9}))
+	byIDs := `{"reservationKey":"r","customerId":"` + customer + `","featureId":"` + feature + `"`
+	require.Equal(t, first.data(), n.call("POST", "reservations", byIDs+`,"usageUnits":2}`).is(201, "").data())
+	dry := n.call("POST", "reservations", byIDs+`,"usageUnits":2,"dryRun":true}`).is(200, "")
+	require.Equal(t, first.data(), dry.data())
+	for _, other := range []string{
+		byIDs + `,"usageUnits":1,"dryRun":true}`, byIDs + `,"usageUnits":2,"ttlSeconds":9}`,
+		strings.Replace(hold("r", calls+`2`), "acme", "other", 1),
+		strings.Replace(hold("r", calls+`2`), "calls", "seats", 1),
+		strings.Replace(hold("r", calls+`2`), "acme", "nobody", 1),
+		hold("r", `,"items":[{"featureKey":"calls","usageUnits":2},{"featureKey":"seats","usageUnits":1}]`),
+	} {
+		n.call("POST", "reservations", other).is(409, "reservation_key_reused")
+	}
+}
+
+// TestAnIdempotencyKeyGuardsAReservation: the same one with another body is refused, and with the
+// same it is the first answer, of a refusal none.
+func TestAnIdempotencyKeyGuardsAReservation(t *testing.T) {
+	n := start(t)
+	n.customer("acme")
+	first := n.once("k", "POST", "reservations", hold("r", calls+`2`)).is(201, "")
+	again := n.once("k", "POST", "reservations", hold("r", calls+`2.0`)).is(201, "")
+	require.Equal(t, string(first.raw), string(again.raw))
+	require.Equal(t, "true", again.header.Get("Idempotency-Replayed"))
+	n.once("k", "POST", "reservations", hold("s", calls+`1`)).is(409, "idempotency_key_reused")
+	n.once(" ", "POST", "reservations", hold("s", calls+`1`)).is(400, "validation_failed")
+
+	at := "reservations/" + first.data("id").(string)
+	n.once("l", "POST", at+"/settle", `{"usageUnits":-1}`).is(400, "validation_failed")
+	part := n.once("l", "POST", at+"/settle", `{"usageUnits":1,"final":false}`).is(200, "")
+	n.once("l", "POST", at+"/settle", `{"usageUnits":2,"final":false}`).is(409, "idempotency_key_reused")
+	n.call("POST", at+"/settle", `{"usageUnits":1.5,"final":false}`).is(200, "")
+	again = n.once("l", "POST", at+"/settle", `{"usageUnits":1,"final":false}`).is(200, "")
+	require.Equal(t, string(part.raw), string(again.raw))
+	require.Equal(t, 1.5, n.call("GET", "entitlements/acme/calls", "").data("usage", "used"))
+
+	second := "reservations/" + n.call("POST", "reservations", hold("t", calls+`1`)).is(201, "").
+		data("id").(string)
+	n.once("l", "POST", second+"/settle", `{"usageUnits":1,"final":false}`).is(409, "idempotency_key_reused")
+	gone := n.once("m", "POST", second+"/release", "").is(200, "")
+	require.Equal(t, string(gone.raw), string(n.once("m", "POST", second+"/release", "").is(200, "").raw))
+	n.once("m", "POST", at+"/release", "").is(409, "idempotency_key_reused")
+}
+
+// TestAnEventThatWasRecordedIsTheAnswer to a settlement under its key, with what it counts now.
+func TestAnEventThatWasRecordedIsTheAnswer(t *testing.T) {
+	n := start(t)
+	n.customer("acme")
+	n.customer("other")
+	n.call("POST", "events", strings.Replace(event("mine", `,"usageUnits":3`), "acme", "other", 1)).is(201, "")
+	n.call("POST", "events/mine/amend", `{"usageUnits":2}`).is(200, "")
+	at := "reservations/" + n.call("POST", "reservations", hold("r", calls+`2`)).is(201, "").
+		data("id").(string)
+	for range 2 {
+		a := n.call("POST", at+"/settle", `{"usageUnits":2,"eventIdempotencyKey":"mine"}`).is(200, "")
+		require.Equal(t, []any{"settled", true, "mine"}, []any{
+			a.data("state"), a.data("recordedBefore"), a.data("eventIdempotencyKey"),
+		})
+		e := a.data("recordedEvent").(map[string]any)
+		require.Equal(t, []any{"mine", "other", "tokens", 2.0}, []any{
+			e["eventIdempotencyKey"], e["customerReferenceId"], e["featureKey"], e["usageUnits"],
+		})
+		require.NotEmpty(t, e["occurredAt"])
+		require.NotEmpty(t, e["recordedAt"])
+	}
+	require.NotContains(t, n.call("GET", at, "").is(200, "").data(), "recordedEvent")
+	n.call("POST", "events/mine/void", "").is(200, "")
+	a := n.call("POST", at+"/settle", `{"usageUnits":2,"eventIdempotencyKey":"mine"}`).is(200, "")
+	require.Equal(t, 0.0, a.data("recordedEvent", "usageUnits"))
+}
+
+// TestATakenKeyIsCorrected: what a late settlement has named by a key of its caller is amended and
+// voided by that, of several features by what the refusal names.
+func TestATakenKeyIsCorrected(t *testing.T) {
+	n := start(t)
+	n.customer("acme")
+	expires := `,"ttlSeconds":1,"onExpiry":"settle"`
+	one := "reservations/" + n.call("POST", "reservations", hold("r", calls+`2`+expires)).is(201, "").
+		data("id").(string)
+	two := n.call("POST", "reservations", hold("s", expires+
+		`,"items":[{"featureKey":"calls","usageUnits":1},{"featureKey":"seats","usageUnits":1}]`)).
+		is(201, "").data("id").(string)
+	n.Do(t, billing.KindAdvanceClock, &billing.AdvanceClock{
+		Env: n.env, To: time.Now().UnixMilli() + 60_000,
+	})
+	used := func(want float64) {
+		t.Helper()
+		require.Equal(t, want, n.call("GET", "entitlements/acme/calls", "").data("usage", "used"))
+	}
+	used(3)
+	n.call("POST", "events/late/void", "").is(404, "usage_not_found")
+	n.call("POST", one+"/settle", `{"usageUnits":1,"eventIdempotencyKey":"late"}`).is(200, "")
+	used(2)
+	p := n.call("GET", "events/late/correction-preview?usageUnits=1.5", "").is(200, "")
+	require.Equal(t, []any{1.0, 1.5}, []any{p.data("usageUnits"), p.data("newUsageUnits")})
+	n.call("POST", "events/late/amend", `{"usageUnits":1.5}`).is(200, "")
+	used(2.5)
+	n.call("POST", "events/late/void", "").is(200, "")
+	used(1)
+	n.call("POST", "events", event("late", "")).is(409, "key_reused")
+
+	n.call("POST", "reservations/"+two+"/settle", `{"eventIdempotencyKey":"both","items":[`+
+		`{"featureKey":"calls","usageUnits":0.5},{"featureKey":"seats","usageUnits":1}]}`).is(200, "")
+	a := n.call("POST", "events/both/void", "").is(404, "usage_not_found")
+	require.Contains(t, string(a.raw), "reservation:"+two+":1, reservation:"+two+":2")
+	n.call("POST", "events/reservation:"+two+":1/void", "").is(200, "")
+	used(0)
 }

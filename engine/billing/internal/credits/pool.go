@@ -71,7 +71,7 @@ type PoolText struct {
 	// StoppedAt is since when the pool is frozen or archived: reservations of before still draw
 	// what they hold of it.
 	StoppedAt int64 `wire:"6"`
-	// StoppedHeld is what of it they held then and have not drawn since: it pays no more.
+	// StoppedHeld is what of it they held then and have not drawn or given up since: it pays no more.
 	StoppedHeld decimal.Decimal `wire:"7"`
 }
 
@@ -160,6 +160,28 @@ func (t *Burner) paysHeld(row uint32, amount decimal.Decimal) {
 	words := t.S.PoolWords(row)
 	words.StoppedHeld = sums.Remaining(words.StoppedHeld, amount)
 	t.S.PoolTexts.Write(row).Data = string(wire.Encode(nil, &words))
+}
+
+// GaveUp notes that a reservation which held credits of a customer's pools of a name holds them no
+// more: of these, one that has stopped pays no more than others of before still hold, as held says
+// of those that were made by an instant. Callers hold the customer's lock.
+func (t *Burner) GaveUp(
+	customer uint32, name catalogs.PoolName, held func(by int64) decimal.Decimal,
+) {
+	for row := t.S.FirstPool(customer); row != 0; row = t.S.Pools.Read(row).Next {
+		p := t.S.Pools.Read(row)
+		if p.Name != name || !p.stopped() {
+			continue
+		}
+		words := t.S.PoolWords(row)
+		if words.StoppedHeld.IsZero() {
+			continue
+		}
+		if left := held(words.StoppedAt); left.Less(words.StoppedHeld) {
+			words.StoppedHeld = left
+			t.S.PoolTexts.Write(row).Data = string(wire.Encode(nil, &words))
+		}
+	}
 }
 
 // PoolWords are a pool's texts. Readers hold the customer's lock.

@@ -236,11 +236,15 @@ func (h *Holds) SetWords(row uint32, w *Words) {
 }
 
 // Took reports whether a reservation has taken an event key, without an event under it. For Apply.
-func (h *Holds) Took(key *[16]byte) bool {
+func (h *Holds) Took(key *[16]byte) bool { return h.TakerOf(key) != 0 }
+
+// TakerOf finds the reservation that has taken an event key; 0 where none has. For Apply, and for
+// queries that keep it waiting.
+func (h *Holds) TakerOf(key *[16]byte) (row uint32) {
 	return h.byEvent.Find(h.book.IDHash(key), func(row uint32) bool {
 		w := h.WordsOf(row)
 		return hasKey(w.Taken, key)
-	}) != 0
+	})
 }
 
 // Owns reports whether an event key is for the own events of a reservation that is kept. For
@@ -326,6 +330,29 @@ func (h *Holds) held(customer uint32, of subject, now int64) (sum decimal.Decima
 		row = v.Next
 	}
 	return sum
+}
+
+// CreditsBy is what a customer's open reservations that were made by an instant hold of the credits
+// of pools of a name, and how many reservations it has looked at. The customer's lock is held.
+func (h *Holds) CreditsBy(
+	customer uint32, pool catalogs.PoolName, at int64,
+) (sum decimal.Decimal, looked int) {
+	holder := h.holderOf(customer)
+	if holder == 0 {
+		return sum, 0
+	}
+	for row := h.holders.Read(holder).first; row != 0; looked++ {
+		v := h.Rows.Read(row)
+		for item := v.FirstItem; item != 0 && v.CreatedAt <= at; {
+			i := h.Items.Read(item)
+			if i.Pool == pool {
+				sum = sums.Of(sum, i.Credits)
+			}
+			item = i.Next
+		}
+		row = v.Next
+	}
+	return sum, looked
 }
 
 // part is what an item adds to a total.

@@ -171,7 +171,7 @@ func TestHeldIsTheSumOfOpenReservations(t *testing.T) {
 						m.items[i].Credits = amount("credits")
 					}
 				}
-				l.holds.Update(&l.turn, m.row, &m.hold, m.items)
+				l.holds.Put(&l.turn, m.row, &m.hold, m.items)
 			},
 			"take": func(*rapid.T) {
 				m := pick()
@@ -414,7 +414,7 @@ func TestDamageIsFound(t *testing.T) {
 					[]Item{{Subscription: v.Customer, Feature: 1}}, &Words{Key: "k"})
 				if l.turn.Stamp = int64(n); n == 3 {
 					v.State = ReservationSettled
-					l.holds.Update(&l.turn, row, &v, l.holds.ItemsOf(l.holds.Rows.Read(row), nil))
+					l.holds.Put(&l.turn, row, &v, l.holds.ItemsOf(l.holds.Rows.Read(row), nil))
 				}
 			}
 			require.NoError(t, l.holds.Consistent())

@@ -50,15 +50,8 @@ func (h *Holds) Add(t *book.Keeper, v *Hold, items []Item, w *Words, x Hashes) (
 	return row
 }
 
-// Update replaces what may change of a reservation and of its items: number and subjects stay. A
-// state other than Open closes it, at the entry's log time.
-func (h *Holds) Update(t *book.Keeper, row uint32, next *Hold, items []Item) {
-	lock := h.book.WriteLock(next.Customer)
-	defer lock.Unlock()
-	h.Put(t, row, next, items)
-}
-
-// Put is Update where the customer's lock is held.
+// Put replaces what may change of a reservation and of its items: number and subjects stay. A state
+// other than Open closes it, at the entry's log time. The customer's lock is held.
 func (h *Holds) Put(t *book.Keeper, row uint32, next *Hold, items []Item) {
 	v := h.Rows.Write(row)
 	k := h.holder(v.Customer)
