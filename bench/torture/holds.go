@@ -19,8 +19,12 @@ const (
 	spenders, walletCount = 3, 6
 	// agentBudget is below the first wallet's; the agent's key is bound to it.
 	agentBudget = "agent"
-	// callsLimit and agentLimit are of calls, spendLimit is of what they all cost, for life.
-	callsLimit, agentLimit, spendLimit = 300, 120, 18.5
+	// callsLimit and agentLimit are of calls, spendLimit is of what they all cost, costLimit of what
+	// they cost the provider, for life.
+	callsLimit, agentLimit, spendLimit, costLimit = 300, 120, 18.5, 27
+	// unitCost is what a unit of any feature costs the provider, as reservations and events of a
+	// wallet without overruns state it. Settlements state nothing: theirs is the share.
+	unitCost = 0.03
 )
 
 // heldFeatures are what reservations hold: what a unit costs, and the hard limit; 0: none.
@@ -49,6 +53,7 @@ type wallet struct {
 	customer string
 	overruns bool
 	budgets  []heldBudget
+	agent    bool // the agent's budget is among them
 }
 
 // heldBudget is a budget, and what a unit of each feature takes of its limit.
@@ -65,16 +70,26 @@ func newWallet(n int) *wallet {
 	for i, f := range heldFeatures {
 		prices[i] = f.price
 	}
-	calls := perFeature{calls: 1}
+	calls, parent := perFeature{calls: 1}, ""
+	if !w.overruns {
+		var costs perFeature
+		for i := range costs {
+			costs[i] = unitCost
+		}
+		w.budgets = append(w.budgets, heldBudget{key: "cost-" + name, each: costs, body: fmt.Sprintf(
+			`{"name":"cost","limits":[{"of":"cost","limit":%v,"window":"lifetime"}]}`, costLimit)})
+		parent = `"parent":"cost-` + name + `",`
+	}
 	units := `"limits":[{"of":"units","featureKey":"calls","window":"lifetime","limit":`
-	w.budgets = []heldBudget{
-		{key: "all-" + name, each: prices, body: fmt.Sprintf(
-			`{"name":"all","limits":[{"of":"price","limit":%v,"window":"lifetime"}]}`, spendLimit)},
-		{key: name, each: calls, body: fmt.Sprintf(
+	w.budgets = append(w.budgets,
+		heldBudget{key: "all-" + name, each: prices, body: fmt.Sprintf(
+			`{"name":"all",%s"limits":[{"of":"price","limit":%v,"window":"lifetime"}]}`,
+			parent, spendLimit)},
+		heldBudget{key: name, each: calls, body: fmt.Sprintf(
 			`{"name":"own","parent":%q,"customerReferenceId":%q,%s%d,"thresholds":[10,50,100]}]}`,
 			"all-"+name, name, units, callsLimit)},
-	}
-	if n == 0 {
+	)
+	if w.agent = n == 0; w.agent {
 		w.budgets = append(w.budgets, heldBudget{
 			key: agentBudget, each: calls, agent: true,
 			body: fmt.Sprintf(`{"name":"agent","parent":%q,%s%d}]}`, name, units, agentLimit),

@@ -171,11 +171,13 @@ func (s *spender) inspectReservations(
 	return listed, nil
 }
 
-// settlingEvent is a usage event of a wallet, with what it counts after amendments.
+// settlingEvent is a usage event of a wallet, with what it counts after amendments, or did until it
+// was voided.
 type settlingEvent struct {
 	reservation, feature string
 	units                json.Number
 	times                int
+	voided               bool
 }
 
 // walletEvents lists a customer's usage events by key.
@@ -183,7 +185,7 @@ func walletEvents(
 	ctx context.Context, client *api.Client, customer string,
 ) (events map[string]*settlingEvent, err error) {
 	events = map[string]*settlingEvent{}
-	for _, kind := range []string{"usage", "amend"} {
+	for _, kind := range []string{"usage", "amend", "void"} {
 		filter := url.Values{"kind": {kind}, "limit": {"1000"}}
 		amended := map[string]time.Time{}
 		for e, err := range client.Events(ctx, customer, filter) {
@@ -191,6 +193,12 @@ func walletEvents(
 				return nil, fmt.Errorf("torture: events of %s: %w", customer, err)
 			}
 			key := e.EventIdempotencyKey
+			if kind == "void" {
+				if events[key] != nil {
+					events[key].voided = true
+				}
+				continue
+			}
 			if kind == "usage" {
 				if events[key] == nil {
 					events[key] = &settlingEvent{reservation: e.ReservationID, feature: e.FeatureKey}
@@ -227,7 +235,9 @@ func (s *spender) inspectEvents(
 			s.violate(byReservations, "%s lists the event %s: %+v", node, key, e)
 			continue
 		}
-		sums.add(usedIn, feature, units, r != nil && r.agent)
+		if !e.voided {
+			sums.add(usedIn, feature, units, r != nil && r.agent)
+		}
 		if r != nil {
 			settled[r][feature] += units
 		}
@@ -241,6 +251,10 @@ func (s *spender) inspectEvents(
 					node, r.key, v.State, v.Items[i].SettledUnits, heldFeatures[of.feature].key,
 					settled[r][of.feature])
 			}
+		}
+		if e := events["reservation:"+r.id+":1"]; r.voided && (e == nil || !e.voided) {
+			s.violate(byReservations, "%s does not have the void of %s, which was acknowledged", node,
+				r.key)
 		}
 		if e := events[r.event]; r.counted && (e == nil || e.reservation != "") {
 			s.violate(byReservations, "%s does not have the event %s, which was acknowledged", node,

@@ -45,8 +45,9 @@ type reservation struct {
 	// release, that was answered so.
 	last  *api.Reservation
 	final *api.Request
-	// counted reports whether the ordinary event was acknowledged.
-	counted bool
+	// counted reports whether the ordinary event was acknowledged, voided whether a void of the first
+	// event that settled it was.
+	counted, voided bool
 }
 
 // heldItem is what a reservation holds of a feature.
@@ -68,7 +69,7 @@ func newReservation(w *wallet, n int, random *rand.Rand) *reservation {
 	r := &reservation{
 		wallet: w, key: "reserved-" + strconv.Itoa(n), short: one(3), refuses: one(2), bills: one(2),
 	}
-	r.agent = len(w.budgets) > 2 && one(3)
+	r.agent = w.agent && one(3)
 	count, ttl := 1, longTTL
 	if one(3) {
 		count = 2 + random.IntN(len(heldFeatures)-1)
@@ -89,7 +90,8 @@ func newReservation(w *wallet, n int, random *rand.Rand) *reservation {
 	for _, f := range features[:count] {
 		units := float64(1 + random.IntN(4))
 		r.items = append(r.items, heldItem{feature: f, units: units, wanted: units})
-		list = append(list, fmt.Sprintf(`{"featureKey":%q,"usageUnits":%v}`, heldFeatures[f].key, units))
+		list = append(list, fmt.Sprintf(`{"featureKey":%q,"usageUnits":%v%s}`,
+			heldFeatures[f].key, units, w.cost(units)))
 	}
 	text := fmt.Sprintf(`{"reservationKey":%q,"customerReferenceId":%q,"ttlSeconds":%d,"items":[%s]`,
 		r.key, w.customer, ttl, strings.Join(list, ","))
@@ -104,6 +106,14 @@ func newReservation(w *wallet, n int, random *rand.Rand) *reservation {
 	}
 	r.body = []byte(text + "}")
 	return r
+}
+
+// cost is the field that states what units cost the provider; empty: nothing does.
+func (w *wallet) cost(units float64) string {
+	if w.overruns {
+		return ""
+	}
+	return fmt.Sprintf(`,"costAmount":%.2f`, unitCost*units)
 }
 
 func (r *reservation) request() api.Request {
@@ -217,9 +227,45 @@ func (s *spender) spend(ctx context.Context, r *reservation, random *rand.Rand) 
 			}
 		})
 		both.Wait()
+	case dice < 98 && r.voidable():
+		s.void(ctx, s.clients[random.IntN(fleetSize)], r)
 	default:
 		s.read(ctx, s.at(r, random), r)
 	}
+}
+
+// voidable reports whether the first event that settled the reservation, under a key of the
+// reservation's own, may be voided: nothing settles it any more, and no credits have paid.
+func (r *reservation) voidable() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.last != nil && r.last.State == "settled" && r.event == "" &&
+		!slices.ContainsFunc(r.items, func(k heldItem) bool { return k.feature == tokens })
+}
+
+// void takes back the first event that settled a reservation, which leaves it as it is.
+func (s *spender) void(ctx context.Context, node *api.Client, r *reservation) {
+	answer, err := node.Try(ctx, api.Request{
+		Method: "POST", Path: eventsPath + "/reservation:" + r.id + ":1/void",
+	})
+	switch {
+	case err != nil || answer.Status == 429 || answer.Status == 503:
+	case answer.Status == 200:
+		r.mu.Lock()
+		r.voided = true
+		r.mu.Unlock()
+	case answer.Status != 404 || !r.unused(): // it was settled at nothing
+		s.violate(byReservations, "the void of %s: %d %s", r.key, answer.Status, answer.Body)
+	}
+}
+
+// unused reports whether a reservation that is over was settled at nothing.
+func (r *reservation) unused() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return !slices.ContainsFunc(r.last.Items, func(i api.ReservationItem) bool {
+		return i.SettledUnits != "0"
+	})
 }
 
 // part is the body of a settlement of some of it: totals that may lie below those of parts before.
@@ -388,8 +434,8 @@ func (s *spender) compete(ctx context.Context, node *api.Client, r *reservation)
 	r.mu.Unlock()
 	answer, err := node.Try(ctx, api.Request{
 		Method: "POST", Path: eventsPath, Body: fmt.Appendf(nil, `{"eventIdempotencyKey":%q,`+
-			`"eventName":%q,"customerReferenceId":%q,"usageUnits":1,"occurredAt":%q}`,
-			r.event, feature, r.wallet.customer, s.occurredAt),
+			`"eventName":%q,"customerReferenceId":%q,"usageUnits":1,"occurredAt":%q%s}`,
+			r.event, feature, r.wallet.customer, s.occurredAt, r.wallet.cost(1)),
 	})
 	if err != nil {
 		return
