@@ -296,6 +296,9 @@ func (n *node) validate(request *http.Request, a answer) {
 		Options: &openapi3filter.Options{IncludeResponseStatus: true, MultiError: true},
 	}
 	require.NoError(n.t, openapi3filter.ValidateResponse(context.Background(), input), string(a.raw))
+	if router == n.operators {
+		servertest.RequireDeclared(n.t, route.Operation, a.status, a.raw)
+	}
 }
 
 // is checks the status, and of an error its code and shape.

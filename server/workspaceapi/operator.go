@@ -3,6 +3,10 @@ package workspaceapi
 import (
 	"cmp"
 	"context"
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
 	"strings"
 
 	"tollgate/engine"
@@ -27,10 +31,38 @@ func (o *Operator) Routes() []server.Route {
 	server.DescribePaths(routes, map[string]server.Param{
 		"id": named, "purchase": named, "flow": named,
 	})
-	if _, err := server.Illustrate(routes, operatorGuide, operatorExamples); err != nil {
+	_, err := server.Illustrate(routes, operatorGuide, operatorExamples)
+	if err = errors.Join(err, operatorRefusals.Declare(routes)); err != nil {
 		panic(err) // a mistake in the program's own files
 	}
 	return routes
+}
+
+// operatorRefusals are the codes of the operators' tools: what the admin API answers, and the codes
+// that the workspace API has for the same command.
+var operatorRefusals = server.Refusals{
+	Shared: func(r *server.Route) string {
+		codes := "validation_failed invalid_key overloaded unavailable internal_error"
+		if r.Path != operatorTools {
+			codes += " account_not_found"
+		}
+		if r.Method == http.MethodGet {
+			return codes
+		}
+		return codes + " not_found body_too_large malformed_encoding unsupported_media_type " +
+			"idempotency_conflict workspace_busy outcome_unknown"
+	},
+	Own: map[string]string{
+		"removeWorkspace":       "workspace_claimed",
+		"approvePurchase":       "purchase_closed",
+		"denyPurchase":          "purchase_closed",
+		"grantWorkspaceCredits": "invalid_field",
+		"setFlowAlerts": "alerts_claim_required alerts_off workspace_full " +
+			"hosting_not_configured",
+		"rotateFlowAlertSecret": "alerts_claim_required alerts_off workspace_full",
+		"testFlowAlert":         "alerts_claim_required alerts_off alert_test_limit",
+	},
+	Faults: slices.Collect(maps.Values(errorTable)),
 }
 
 func (o *Operator) reads() []server.Route {
@@ -175,7 +207,7 @@ func (o *Operator) refused(outcome engine.Outcome) *server.Fault {
 	case outcome == engine.OutcomeDone:
 		return server.FaultConsistency.With("It is done. Repeat the request to see it.")
 	case f != nil && outcome.Refused():
-		return server.NewFault(f.Status, f.Code, f.Message)
+		return waiting(f)
 	}
 	return server.FaultOf(outcome)
 }
