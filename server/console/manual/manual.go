@@ -329,6 +329,9 @@ func resolve(files fs.FS, name string, link *ast.Link) error {
 	}
 	target = path.Join(path.Dir(name), target)
 	if page := elsewhere[target]; page != "" {
+		if fragment != "" { // a chapter, which is a page of its own
+			page += "/" + fragment
+		}
 		link.Destination = []byte(page)
 		return nil
 	}
