@@ -27,7 +27,7 @@ const codingNames = "gzip, zstd"
 
 // CompressionAbout is what an API's document says of compression.
 const CompressionAbout = "Request bodies may have Content-Encoding gzip or zstd; limits apply to " +
-	"the decompressed body. Answers of 1 KiB and more are compressed where Accept-Encoding asks."
+	"the decompressed body. Answers of 1 KiB and more are compressed if Accept-Encoding allows it."
 
 // zstdWindow is the largest window of a zstd body: what RFC 9659 allows the content coding.
 const zstdWindow = 8 << 20

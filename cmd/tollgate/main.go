@@ -45,7 +45,7 @@ type runCommands struct {
 	Dev    dev.Command         `cmd:"" group:"run" help:"Run a cluster of node processes on this machine, with a demo account."`
 	Serve  daemon.ServeCommand `cmd:"" group:"run" help:"Run one node."`
 	Replay dev.ReplayCommand   `cmd:"" group:"run" help:"Meter a trace of LLM requests through the public API."`
-	Tour   dev.TourCommand     `cmd:"" group:"run" help:"Do what a new agent does with the workspace API of a tollgate dev, and print it as curl lines."`
+	Tour   dev.TourCommand     `cmd:"" group:"run" help:"Do what a new agent does with the workspace API of tollgate dev, and print it as curl commands."`
 }
 
 // operateCommands are about a cluster and its nodes.

@@ -14,16 +14,16 @@ const maxBudgets = 100
 func (a *accounts) budgetRoutes() []server.Route {
 	return []server.Route{
 		row("PUT", environment+"/keys/{id}/budget", "bindKey",
-			"Bind an API key to a budget: its requests count there, or below it; without one, end that",
-			of(a.bindKey), keyed, server.Takes(server.DocumentSchema[billing.BindKey]()),
+			"Bind an API key to a budget, where its requests then count, or unbind it",
+			of(a.bindKey), keyed, server.Takes(server.Object(server.May("budget", text(1, maxID)))),
 			nothing("Bound")),
 		row("GET", environment+"/budgets", "listBudgets",
-			"The budgets right below one, or those below none", a.within(a.listBudgets),
+			"The budgets directly below one, or those at the top", a.within(a.listBudgets),
 			server.Asks(server.InQuery("parent", text(1, maxID), "the budget above; none when absent"),
 				server.InQuery("customer", text(1, maxID), "the one that is this customer's own, alone")),
 			pages("budgets", "Budget", maxBudgets, "100", maxID)),
 		row("GET", environment+"/budgets/{budget}", "showBudget",
-			"A budget with what its limits have used, hold and have left", a.within(a.showBudget),
+			"A budget with what is used, held and left of its limits", a.within(a.showBudget),
 			answers(server.RefTo("Budget"))),
 	}
 }

@@ -20,7 +20,7 @@ func (a *API) platformRoutes() []server.Route {
 			server.Asks(server.InQuery("erase", server.EnumSchema("true", "false"), "true erases")),
 			nothing("Done, or it was before")),
 		row("PUT", environment+"/origins", "setOrigins",
-			"List the web origins that may use customer keys", a.accounts.putOrigins,
+			"Set the web origins that may use customer keys", a.accounts.putOrigins,
 			server.Takes(origins), nothing("Set")),
 		row("GET", environment+"/origins", "listOrigins", "The web origins that may use customer keys",
 			a.within(a.accounts.listOrigins), answers(origins)),

@@ -48,7 +48,7 @@ func (a *credits) poolRoutes() []server.Route {
 				c := billing.UnfreezePool{ID: id, Actor: x.By()}
 				return a.carryOut(x, billing.KindUnfreezePool, &c, &c.Env)
 			}),
-		row("DELETE", environment+"/pools/{pool}/top-up", "stopTopUp", "Stop topping a pool up",
+		row("DELETE", environment+"/pools/{pool}/top-up", "stopTopUp", "Stop topping up a pool",
 			of(func(x *server.Exchange, id [16]byte) *server.Fault {
 				c := billing.StopTopUp{ID: id, Actor: x.By()}
 				return a.carryOut(x, billing.KindStopTopUp, &c, &c.Env)

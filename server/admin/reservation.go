@@ -41,7 +41,7 @@ func (a *customers) reservationRoutes() []server.Route {
 		row("GET", one, "showReservation", "A reservation in any state", a.one(a.showReservation),
 			answers(server.RefTo("Reservation"))),
 		row("POST", one+"/settle", "settleReservation",
-			"Record what was used, and unless final is false, give up the rest",
+			"Record what was used and, unless final is false, release the rest",
 			of(a.settleReservation), server.Takes(settlementSchema()),
 			server.Gives(200, "Settled, or it was before", server.RefTo("Reservation"))),
 		row("POST", one+"/extend", "extendReservation", "Hold more, or for longer",

@@ -47,7 +47,7 @@ func description() server.Description {
 	return server.Description{
 		Title: "Tollgate Admin API", Version: "1.0.0", Key: "TOLLGATE_ADMIN_KEY",
 		About: "What operators do: accounts, keys, catalogs, credits, invoices, payment settings, " +
-			"the sandbox's clock. It needs the admin key, and every change is remembered. " +
+			"the sandbox's clock. It needs the admin key, and every change is recorded. " +
 			server.EarlyAbout + server.CompressionAbout,
 		Schemas: map[string]*server.Schema{
 			"Budget":          server.AnswerSchema[billing.BudgetView](),

@@ -15,7 +15,7 @@ type finders struct {
 func (a *finders) searchRoutes() []server.Route {
 	return []server.Route{
 		row("GET", environment+"/search", "search",
-			"Customers, invoices, subscriptions, events and keys by what their names begin with",
+			"Customers, invoices, subscriptions, events and keys by the beginning of their names",
 			a.within(a.search), server.Asks(billingview.SearchParams()...),
 			answers(server.RefTo("SearchAnswer"))),
 	}

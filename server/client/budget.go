@@ -24,9 +24,9 @@ func (a budgets) budgetRoutes() []server.Route {
 		row("PUT", one, "putBudget", "Create a budget, or replace its name, customer and limits",
 			server.AccessFull, byName(a.putBudget), server.Asks(server.RequestKey),
 			server.Takes(server.RefTo("BudgetRequest")), answers(budget)),
-		row("GET", one, "getBudget", "A budget with what its limits have used, hold and have left",
+		row("GET", one, "getBudget", "A budget with what is used, held and left of its limits",
 			server.AccessRead, byName(a.getBudget), reads, answers(budget)),
-		row("GET", "/budgets", "listBudgets", "The budgets right below one, or those below none",
+		row("GET", "/budgets", "listBudgets", "The budgets directly below one, or those at the top",
 			server.AccessRead, a.listBudgets, reads,
 			server.Asks(
 				server.InQuery("parent", text(1, maxID), "the budget above; none when absent"),
@@ -43,11 +43,11 @@ func (a budgets) budgetRoutes() []server.Route {
 			server.AccessFull, byName(a.moveBudget), server.Asks(server.RequestKey),
 			server.Takes(server.RefTo("BudgetMove")), answers(budget)),
 		row("POST", one+"/freeze", "freezeBudget",
-			"Take no usage and no reservation at a budget and below it", server.AccessFull,
+			"Stop usage and reservations in a budget and below it", server.AccessFull,
 			byName(a.freezing(true)), server.Asks(server.RequestKey), answers(budget)),
-		row("POST", one+"/unfreeze", "unfreezeBudget", "Take usage again", server.AccessFull,
+		row("POST", one+"/unfreeze", "unfreezeBudget", "Accept usage again", server.AccessFull,
 			byName(a.freezing(false)), server.Asks(server.RequestKey), answers(budget)),
-		row("DELETE", one, "archiveBudget", "End a budget, and with it all below it, for good",
+		row("DELETE", one, "archiveBudget", "Archive a budget, with all below it, for good",
 			server.AccessFull, byName(a.archiveBudget), server.Asks(server.RequestKey), answers(budget)),
 	}
 }

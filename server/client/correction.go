@@ -15,7 +15,7 @@ import (
 func (a *API) correctionRoutes() []server.Route {
 	const event = "/events/{eventIdempotencyKey}"
 	return []server.Route{
-		row("POST", event+"/void", "voidEvent", "Take a usage event back; its key stays used",
+		row("POST", event+"/void", "voidEvent", "Void a usage event; its key stays used",
 			server.AccessFull, a.voidEvent, server.Asks(server.RequestKey),
 			server.MayTake(server.RefTo("EventVoid")),
 			server.Gives(200, "Voided, or it was before", nil)),

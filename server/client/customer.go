@@ -155,7 +155,7 @@ func answerOf(m *billing.Machine, customer *billing.CustomerView) *customerAnswe
 // clockRoutes are the rows about the environment's clock.
 func (a *customers) clockRoutes() []server.Route {
 	return []server.Route{
-		row("GET", "/clock", "getClock", "The environment's time: that of events which happen now",
+		row("GET", "/clock", "getClock", "The environment's time, by which events are dated",
 			server.AccessRead, a.getClock, reads, answers(server.Object(
 				server.Must("now", server.TimeSchema),
 				server.Must("earliest", timeAbout("no earlier occurredAt is taken")),

@@ -11,9 +11,9 @@ import (
 func (a *customers) customerRoutes() []server.Route {
 	const customer = "/customers/{externalClientCustomerId}"
 	return []server.Route{
-		row("PATCH", customer, "updateCustomer", "Change what the body names of a customer",
+		row("PATCH", customer, "updateCustomer", "Change the fields of a customer that the body names",
 			server.AccessFull, byName(a.updateCustomer), server.Takes(server.RefTo("CustomerChange")), done),
-		row("DELETE", customer, "archiveCustomer", "Take a customer out of use, for good",
+		row("DELETE", customer, "archiveCustomer", "Archive a customer, for good",
 			server.AccessFull, byName(a.archiveCustomer), done),
 		row("GET", customer+"/subscriptions", "listCustomerSubscriptions", "A customer's subscriptions",
 			server.AccessRead, byName(a.listSubscriptions), reads,

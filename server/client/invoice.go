@@ -20,7 +20,7 @@ const maxInvoices = 1000
 func (a *invoices) invoiceRoutes() []server.Route {
 	const customer = "/billing/invoices/{externalClientCustomerId}"
 	list := row("GET", customer, "listCustomerInvoices",
-		"A customer's invoices, oldest first: all of them, or with limit a page",
+		"A customer's invoices, oldest first: all of them or, with limit, a page",
 		server.AccessCustomer, byName(a.listInvoices), reads, server.Asks(
 			server.InQuery("include", server.EnumSchema("pending"), "adds the accruing invoices"),
 			server.InQuery("status", server.EnumSchema("PENDING", "DUE", "PAST_DUE", "PAID", "VOID"),
@@ -142,7 +142,7 @@ func (a *invoices) markInvoicePaid(x *server.Exchange, id [16]byte) *server.Faul
 func (a *invoices) paymentRoutes() []server.Route {
 	return []server.Route{
 		row("POST", "/billing/invoices/{invoiceId}/payprovider/checkout", "createCheckoutSession",
-			"The address of a hosted page that takes the invoice's payment", server.AccessFull,
+			"The address of a hosted page on which the invoice can be paid", server.AccessFull,
 			byID(a.createCheckout), server.Asks(server.RequestKey),
 			server.Gives(200, "url is empty when the invoice is paid already",
 				server.Object(server.Must("url", text(0, 0))))),

@@ -22,7 +22,7 @@ func (a pools) poolRoutes() []server.Route {
 			done),
 		row("GET", topUp, "getTopUp", "How a pool is topped up, and what it has bought",
 			server.AccessRead, byID(a.getTopUp), reads, answers(server.RefTo("TopUp"))),
-		row("DELETE", topUp, "stopTopUp", "Stop topping a pool up", server.AccessFull,
+		row("DELETE", topUp, "stopTopUp", "Stop topping up a pool", server.AccessFull,
 			byID(a.stopTopUp), server.Asks(server.RequestKey), done),
 	}
 }

@@ -19,7 +19,7 @@ func (a *API) portalRoutes() []server.Route {
 			byName(a.createPortalLink), server.MayTake(server.RefTo("PortalLinkRequest")),
 			server.Gives(201, "Made; nothing is stored of it", server.RefTo("PortalLink"))),
 		row("DELETE", links, "revokePortalLinks",
-			"End all links that open the customer's pages", server.AccessFull,
+			"Revoke all links that open the customer's pages", server.AccessFull,
 			byName(a.revokePortalLinks), done),
 	}
 }

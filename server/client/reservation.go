@@ -32,7 +32,7 @@ func (a *API) reservationRoutes() []server.Route {
 			gives(201, "Held; the same key and body again: the first answer"),
 			gives(200, "What a dryRun would have held, or what its reservationKey holds")),
 		row("GET", "/reservations", "listReservations",
-			"The reservations of a customer, at a budget, or in a state, newest first", server.AccessRead,
+			"The reservations of a customer, in a budget, or in a state, newest first", server.AccessRead,
 			a.listReservations, reads,
 			server.Asks(
 				server.InQuery("customerReferenceId", text(1, maxID),

@@ -11,7 +11,7 @@ import (
 func (a *API) searchRoutes() []server.Route {
 	return []server.Route{
 		row("GET", "/search", "search",
-			"Customers, invoices, subscriptions, events and keys by what their names begin with",
+			"Customers, invoices, subscriptions, events and keys by the beginning of their names",
 			server.AccessRead, a.search, reads, server.Asks(billingview.SearchParams()...),
 			answers(server.RefTo("SearchAnswer"))),
 	}

@@ -10,7 +10,7 @@ import (
 func (a *API) usageRoutes() []server.Route {
 	return []server.Route{
 		row("GET", "/usage", "getUsage",
-			"Usage by feature, in hours, days or months: a customer's, or everybody's",
+			"Usage by feature, by hour, day or month: of one customer, or of all",
 			server.AccessCustomer, a.getUsage, server.Asks(billingview.UsageParams()...), reads,
 			answers(server.RefTo("UsageReport"))),
 	}

@@ -11,13 +11,13 @@ import (
 )
 
 type budgetsCommand struct {
-	List     call[budgetsList, budgets]     `cmd:"" call:"GET /budgets" help:"List the budgets below one, or those below none."`
+	List     call[budgetsList, budgets]     `cmd:"" call:"GET /budgets" help:"List the budgets below one, or those at the top."`
 	Show     call[budgetFlags, budget]      `cmd:"" call:"GET /budgets/{Budget}" help:"Show a budget with what its limits have used and have left."`
 	Put      call[budgetsPut, budget]       `cmd:"" call:"PUT /budgets/{Budget}" help:"Create a budget, or replace its name, customer and limits."`
 	Move     call[budgetsMove, budget]      `cmd:"" call:"POST /budgets/{Budget}/move" help:"Move a budget, with all below it, under another one."`
-	Freeze   call[budgetFlags, budget]      `cmd:"" call:"POST /budgets/{Budget}/freeze" help:"Refuse usage and reservations at a budget and below it."`
+	Freeze   call[budgetFlags, budget]      `cmd:"" call:"POST /budgets/{Budget}/freeze" help:"Stop usage and reservations in a budget and below it."`
 	Unfreeze call[budgetFlags, budget]      `cmd:"" call:"POST /budgets/{Budget}/unfreeze" help:"Accept usage and reservations again."`
-	Archive  call[budgetFlags, budget]      `cmd:"" call:"DELETE /budgets/{Budget}" help:"Archive a budget and all below it, for good."`
+	Archive  call[budgetFlags, budget]      `cmd:"" call:"DELETE /budgets/{Budget}" help:"End a budget, and all below it, for good."`
 	Windows  call[budgetFlags, pastWindows] `cmd:"" call:"GET /budgets/{Budget}/windows" help:"List the past windows of a budget's limits."`
 }
 
@@ -35,7 +35,7 @@ type budgetFlags struct {
 
 type budgetsPut struct {
 	budgetFlags `embed:""`
-	Name        string        `json:"name" required:"" help:"Display name."`
+	Name        string        `json:"name" required:"" help:"Its name for people."`
 	Parent      string        `json:"parent,omitempty" help:"The budget above a new one."`
 	Customer    string        `json:"customerReferenceId,omitempty" help:"The customer whose own budget it is: its externalClientCustomerId."`
 	Limit       []budgetLimit `json:"limits,omitempty" sep:"none" placeholder:"LIMIT" help:"A limit, such as \"price USD 40 day\", \"units FEATURE 100 month\" or \"cost 9 lifetime\", with feature=KEY, zone=Europe/Berlin, at=50,90 (percents at which a webhook is sent) and soft behind it; repeatable."`

@@ -17,7 +17,7 @@ import (
 
 // CatalogCommand shows and changes the catalog of an environment.
 type CatalogCommand struct {
-	Show        call[inEnvironment, indented]       `cmd:"" call:"GET catalog" help:"Print the catalog as a document that, applied, changes nothing."`
+	Show        call[inEnvironment, indented]       `cmd:"" call:"GET catalog" help:"Print the catalog as a document that can be applied again."`
 	Apply       catalogApplyCommand                 `cmd:"" help:"Apply a document to the catalog, all or nothing."`
 	Versions    call[planOutput, planVersions]      `cmd:"" call:"GET plans/{Plan}/versions" help:"List the versions of a plan, with their subscribers."`
 	Subscribers call[subscribersFlags, subscribers] `cmd:"" call:"GET plans/{Plan}/subscribers" help:"List who is subscribed to a plan."`
@@ -45,7 +45,7 @@ type subscribersFlags struct {
 	planOutput `embed:""`
 	Version    int    `query:"version,omitempty" help:"Only those to this version."`
 	Limit      int    `query:"limit" default:"100" help:"How many, 1000 at most."`
-	Cursor     string `query:"cursor,omitempty" help:"Where the page before ended."`
+	Cursor     string `query:"cursor,omitempty" help:"Cursor printed by the previous page."`
 }
 
 type subscribers struct {
@@ -90,7 +90,7 @@ func (c *catalogApplyCommand) Run(ctx context.Context, out io.Writer) error {
 
 type catalogDiffCommand struct {
 	catalogFlags `embed:""`
-	ExitCode     bool `help:"End with 5 when something would change, for checks in CI."`
+	ExitCode     bool `help:"End with exit code 5 if something would change, for a check in CI."`
 }
 
 // Help says what the command ends with.

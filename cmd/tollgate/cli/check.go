@@ -17,7 +17,7 @@ type checkFlags struct {
 	Customer string     `arg:"" json:"customerReferenceId" help:"The customer's externalClientCustomerId."`
 	Feature  string     `arg:"" json:"featureKey" help:"The feature's key."`
 	Units    trackUnits `arg:"" optional:"" json:"track,omitempty" help:"Also say whether this many units would fit, and what they would cost."`
-	ExitCode bool       `help:"End with exit code 5 when it is denied."`
+	ExitCode bool       `help:"End with exit code 5 if it is denied."`
 
 	denied bool
 }

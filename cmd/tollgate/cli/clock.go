@@ -14,7 +14,7 @@ import (
 )
 
 type clockCommand struct {
-	Show    call[environmentOutput, clock] `cmd:"" call:"GET clock" help:"Show the time in an environment."`
+	Show    call[environmentOutput, clock] `cmd:"" call:"GET clock" help:"Show the time of an environment."`
 	Advance clockAdvanceCommand            `cmd:"" help:"Move the sandbox's clock forward: periods end, invoices are issued and fall due."`
 }
 

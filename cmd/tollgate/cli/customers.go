@@ -22,13 +22,13 @@ type customersCommand struct {
 	Denied  call[customersDenied, denials]    `cmd:"" call:"GET checks/denied" help:"Rank customers by denied checks, and say why."`
 	Create  customersCreateCommand            `cmd:"" help:"Create a customer."`
 	Change  call[customersChange, none]       `cmd:"" call:"PATCH /customers/{Customer}" says:"Customer {Customer} is changed." help:"Change a customer's name, e-mail, phone or address, which invoices show."`
-	Archive call[customerFlags, none]         `cmd:"" call:"DELETE customers/{Customer}" says:"Customer {Customer} is archived." help:"Archive a customer; it stays readable."`
-	Erase   call[eraseFlags, none]            `cmd:"" call:"DELETE customers/{Customer}?erase=true" says:"The personal data of customer {Customer} is erased; numbers stay." help:"Replace a customer's name, e-mail, phone and address everywhere, for good."`
+	Archive call[customerFlags, none]         `cmd:"" call:"DELETE customers/{Customer}" says:"Customer {Customer} is archived." help:"Archive a customer: it stays readable, and can no longer be used."`
+	Erase   call[eraseFlags, none]            `cmd:"" call:"DELETE customers/{Customer}?erase=true" says:"The personal data of customer {Customer} is erased; numbers stay." help:"Erase a customer's name, e-mail, phone and address everywhere, for good."`
 }
 
 type customersChange struct {
 	ofCustomer  `embed:""`
-	FirstName   string `json:"firstName,omitempty" help:"First name; like the other fields, unchanged when absent."`
+	FirstName   string `json:"firstName,omitempty" help:"First name; unchanged if absent, like all of these."`
 	LastName    string `json:"lastName,omitempty" help:"Last name."`
 	Email       string `json:"email,omitempty" help:"E-mail address."`
 	PhoneNumber string `json:"phoneNumber,omitempty" help:"Phone number."`
@@ -37,7 +37,7 @@ type customersChange struct {
 
 type customersUsage struct {
 	environmentOutput `embed:""`
-	Feature           string `query:"feature,omitempty" placeholder:"KEY" help:"By the units of this feature; by events of all when absent."`
+	Feature           string `query:"feature,omitempty" placeholder:"KEY" help:"By the units of this feature; by the events of all if absent."`
 	Sort              string `query:"sort,omitempty" enum:",price" default:"" help:"price: by what the usage adds to bills, instead."`
 	Currency          string `query:"currency,omitempty" placeholder:"CODE" help:"The currency of the price. Default: the one with most subscriptions."`
 	By                string `query:"by" default:"day" enum:"hour,day,month" help:"A range has whole ones of these: hour, day or month."`
@@ -84,8 +84,8 @@ func (r *rankedUsage) print(out io.Writer) error {
 
 type customersDenied struct {
 	environmentOutput `embed:""`
-	Reason            string `query:"reason,omitempty" placeholder:"REASON" help:"For this reason, such as limit_reached; all when absent."`
-	From              string `query:"from,omitempty" placeholder:"TIME" help:"Earliest instant, RFC 3339; 30 days ago when absent."`
+	Reason            string `query:"reason,omitempty" placeholder:"REASON" help:"For this reason, such as limit_reached; for all if absent."`
+	From              string `query:"from,omitempty" placeholder:"TIME" help:"Earliest instant, RFC 3339; 30 days ago if absent."`
 	To                string `query:"to,omitempty" placeholder:"TIME" help:"Instants before this, RFC 3339."`
 	Limit             int    `query:"limit" default:"20" help:"How many, at most 10,000."`
 }
@@ -145,7 +145,7 @@ func (c *customer) print(out io.Writer) error {
 
 type customersCreateCommand struct {
 	inClient    `embed:""`
-	ID          string `arg:"" optional:"" help:"The customer's externalClientCustomerId: your own name for it. Default: one is made."`
+	ID          string `arg:"" optional:"" help:"The customer's externalClientCustomerId: your own name for it. Default: a generated one."`
 	FirstName   string `required:"" help:"First name."`
 	LastName    string `required:"" help:"Last name."`
 	Email       string `required:"" help:"E-mail address."`
@@ -287,7 +287,7 @@ func (c *customersListCommand) Run(ctx context.Context, out io.Writer) error {
 
 type eraseFlags struct {
 	customerFlags `embed:""`
-	Yes           bool `help:"Required: what is erased cannot be brought back."`
+	Yes           bool `help:"Required: erased data cannot be restored."`
 }
 
 func (f *eraseFlags) send(

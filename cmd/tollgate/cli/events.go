@@ -18,19 +18,19 @@ import (
 type eventsCommand struct {
 	List      eventsListCommand                       `cmd:"" help:"List usage events, corrections and checks, the newest first."`
 	Tail      eventsTailCommand                       `cmd:"" help:"Print events as they are recorded: of all customers, or of one."`
-	Send      eventsSendCommand                       `cmd:"" help:"Record a usage event, once for its key."`
+	Send      eventsSendCommand                       `cmd:"" help:"Record a usage event, once for each key."`
 	Void      eventsVoidCommand                       `cmd:"" help:"Void a usage event, for good."`
-	Amend     eventsAmendCommand                      `cmd:"" help:"Change the quantity of a usage event."`
-	Unmatched call[environmentOutput, unmatchedNames] `cmd:"" call:"GET unmatched-events" help:"List names of events that match no feature and so are not billed."`
+	Amend     eventsAmendCommand                      `cmd:"" help:"Change a usage event's quantity."`
+	Unmatched call[environmentOutput, unmatchedNames] `cmd:"" call:"GET unmatched-events" help:"List event names that match no feature and are therefore not billed."`
 }
 
 type eventsListCommand struct {
 	inClient `embed:""`
 	Customer string `arg:"" optional:"" help:"Only the events of this customer, by when they occurred. Default: of all, by when they were recorded."`
-	Kind     string `enum:",usage,audit,void,amend" default:"" help:"usage, audit (checks), void or amend; all when absent."`
+	Kind     string `enum:",usage,audit,void,amend" default:"" help:"usage, audit (checks), void or amend; all if absent."`
 	Feature  string `placeholder:"KEY" help:"Only events of this feature."`
 	Denied   bool   `help:"Only denied checks."`
-	Unbilled bool   `help:"Only usage events that nothing bills."`
+	Unbilled bool   `help:"Only usage events that are not billed."`
 	From     string `placeholder:"TIME" help:"Earliest instant at which they occurred, RFC 3339."`
 	To       string `placeholder:"TIME" help:"They occurred before this instant, RFC 3339."`
 	Limit    int    `default:"100" help:"List this many at most."`
@@ -259,7 +259,7 @@ type correction struct {
 	inClient `embed:""`
 	Key      string `arg:"" name:"event-key" help:"The event's idempotency key."`
 	Reason   string `help:"Why; kept with the correction."`
-	Preview  bool   `help:"Preview the effect on money, and change nothing."`
+	Preview  bool   `help:"Show what it would do to money, and change nothing."`
 }
 
 type eventsVoidCommand struct {
@@ -275,7 +275,7 @@ func (c *eventsVoidCommand) Run(ctx context.Context, out io.Writer) error {
 
 type eventsAmendCommand struct {
 	correction `embed:""`
-	Units      units `arg:"" help:"How many units the event counts instead."`
+	Units      units `arg:"" help:"The new quantity."`
 }
 
 // Run amends an event.

@@ -14,9 +14,9 @@ import (
 type keysCommand struct {
 	Create keysCreateCommand             `cmd:"" help:"Create an API key and print it, this once."`
 	List   call[environmentOutput, keys] `cmd:"" call:"GET keys" help:"List API keys."`
-	Bind   call[keysBind, none]          `cmd:"" call:"PUT keys/{ID}/budget" says:"Bound {ID} to {Budget}" help:"Let a key spend at one budget, or below it, and nowhere else."`
-	Unbind call[keysUnbind, none]        `cmd:"" call:"PUT keys/{ID}/budget" says:"Unbound {ID}" help:"End a key's binding to a budget."`
-	Roll   keysRollCommand               `cmd:"" help:"Replace a key and print the new one, this once; the old one works for a while longer. Portal links that were made with the old key end with it."`
+	Bind   call[keysBind, none]          `cmd:"" call:"PUT keys/{ID}/budget" says:"Bound {ID} to {Budget}" help:"Let a key spend in one budget, or below it, and nowhere else."`
+	Unbind call[keysUnbind, none]        `cmd:"" call:"PUT keys/{ID}/budget" says:"Unbound {ID}" help:"Unbind a key from its budget."`
+	Roll   keysRollCommand               `cmd:"" help:"Replace a key, which goes on for a time, and print the new one, this once. Portal links that were made with the old key end with it."`
 	Revoke call[keyFlags, none]          `cmd:"" call:"DELETE keys/{ID}" says:"Revoked {ID}" help:"Revoke an API key for good."`
 }
 
@@ -49,7 +49,7 @@ func (c *keysCreateCommand) Run(ctx context.Context, out io.Writer) error {
 
 type keysRollCommand struct {
 	keyFlags     `embed:""`
-	OverlapHours int `default:"24" help:"How many hours the old key keeps working, 0 to 720; 0 revokes it at once."`
+	OverlapHours int `default:"24" help:"How long the old key keeps working, 0 to 720; 0 revokes it at once."`
 }
 
 // Run replaces a key.

@@ -11,18 +11,18 @@ type poolsCommand struct {
 	List         call[customerOutput, pools]           `cmd:"" call:"GET customers/{Customer}/pools" help:"List a customer's pools of credits."`
 	Create       call[poolsCreate, pool]               `cmd:"" call:"POST customers/{Customer}/pools" help:"Create a pool for a customer."`
 	Grant        call[poolsGrant, transaction]         `cmd:"" call:"POST pools/{Pool}/grants" help:"Add credits to a pool."`
-	Deduct       call[poolsDeduct, transaction]        `cmd:"" call:"POST pools/{Pool}/deductions" help:"Take credits out of a pool."`
-	Grants       call[poolOutput, grants]              `cmd:"" call:"GET pools/{Pool}/grants" help:"List grants with something left, in the order in which they burn."`
-	Transactions call[poolsTransactions, transactions] `cmd:"" call:"GET pools/{Pool}/transactions" help:"List a pool's transactions, newest first."`
-	Reverse      call[poolsReverse, transaction]       `cmd:"" call:"POST transactions/{Transaction}/reverse" help:"Take a grant or a deduction back, once."`
+	Deduct       call[poolsDeduct, transaction]        `cmd:"" call:"POST pools/{Pool}/deductions" help:"Deduct credits from a pool."`
+	Grants       call[poolOutput, grants]              `cmd:"" call:"GET pools/{Pool}/grants" help:"List the grants that are not used up, in the order in which they burn."`
+	Transactions call[poolsTransactions, transactions] `cmd:"" call:"GET pools/{Pool}/transactions" help:"List what moved a pool's credits, newest first."`
+	Reverse      call[poolsReverse, transaction]       `cmd:"" call:"POST transactions/{Transaction}/reverse" help:"Reverse a grant or a deduction, once."`
 	LowBalance   call[poolsLowBalance, none]           `cmd:"" call:"PUT pools/{Pool}/low-balance" says:"Pool {Pool} is low at {Amount}." help:"Set the balance at which the webhook credits.low is sent; 0: none."`
-	TopUp        call[poolsTopUp, none]                `cmd:"" call:"PUT pools/{Pool}/top-up" says:"Pool {Pool} is topped up below {Below}." help:"Buy credits whenever few are free, within a monthly cap."`
+	TopUp        call[poolsTopUp, none]                `cmd:"" call:"PUT pools/{Pool}/top-up" says:"Pool {Pool} is topped up below {Below}." help:"Buy credits automatically when few are free, within a monthly cap."`
 	ShowTopUp    call[poolOutput, topUp]               `cmd:"" call:"GET pools/{Pool}/top-up" help:"Show how a pool is topped up, and what it has bought."`
-	StopTopUp    call[poolFlags, none]                 `cmd:"" call:"DELETE pools/{Pool}/top-up" says:"Pool {Pool} is no longer topped up." help:"Stop topping a pool up."`
-	EndTopUp     call[poolsEndTopUp, none]             `cmd:"" call:"POST pools/{Pool}/top-up/end" says:"Purchase {Purchase} is over." help:"Close a purchase that was never paid."`
-	Freeze       call[poolFlags, none]                 `cmd:"" call:"POST pools/{Pool}/freeze" says:"Pool {Pool} is frozen." help:"Refuse deductions and usage; grants are still accepted."`
-	Unfreeze     call[poolFlags, none]                 `cmd:"" call:"POST pools/{Pool}/unfreeze" says:"Pool {Pool} is no longer frozen." help:"Accept deductions and usage again."`
-	Archive      call[poolFlags, none]                 `cmd:"" call:"POST pools/{Pool}/archive" says:"Pool {Pool} is archived." help:"Archive a pool, for good."`
+	StopTopUp    call[poolFlags, none]                 `cmd:"" call:"DELETE pools/{Pool}/top-up" says:"Pool {Pool} is no longer topped up." help:"Stop topping up a pool."`
+	EndTopUp     call[poolsEndTopUp, none]             `cmd:"" call:"POST pools/{Pool}/top-up/end" says:"Purchase {Purchase} is over." help:"End a purchase that the provider was never paid for."`
+	Freeze       call[poolFlags, none]                 `cmd:"" call:"POST pools/{Pool}/freeze" says:"Pool {Pool} is frozen." help:"Refuse deductions and usage; grants are still taken."`
+	Unfreeze     call[poolFlags, none]                 `cmd:"" call:"POST pools/{Pool}/unfreeze" says:"Pool {Pool} is no longer frozen." help:"Take deductions and usage again."`
+	Archive      call[poolFlags, none]                 `cmd:"" call:"POST pools/{Pool}/archive" says:"Pool {Pool} is archived." help:"Take a pool out of use, for good."`
 }
 
 type pools []api.CreditPool
@@ -102,7 +102,7 @@ func (x *transaction) print(out io.Writer) error {
 type poolsGrant struct {
 	poolOutput `embed:""`
 	Amount     string `arg:"" json:"amount" help:"How many credits."`
-	Type       string `json:"type" default:"MANUAL" enum:"MANUAL,PURCHASED,PROMOTIONAL,REFUND,PLAN_INCLUDED,ROLLOVER" help:"Why there are more: ${enum}."`
+	Type       string `json:"type" default:"MANUAL" enum:"MANUAL,PURCHASED,PROMOTIONAL,REFUND,PLAN_INCLUDED,ROLLOVER" help:"Why they are granted: ${enum}."`
 	Priority   int64  `json:"priority" help:"Of several grants, the one with the lower number burns first."`
 	Expires    string `json:"expiresAt,omitempty" placeholder:"TIME" help:"RFC 3339 time at which what is left expires. Default: never."`
 	Note       string `json:"note" help:"Why."`

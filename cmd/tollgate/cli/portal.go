@@ -13,8 +13,8 @@ import (
 type portalCommand struct {
 	Link   call[portalLinkFlags, portalLink] `cmd:"" call:"POST customers/{Customer}/portal-links" notes:"Whoever has the link sees the pages of {Customer}. It is not stored, and not shown again." help:"Create a link that opens a customer's own pages, and print it."`
 	Revoke call[customerFlags, none]         `cmd:"" call:"DELETE customers/{Customer}/portal-links" says:"All links of {Customer} have ended." help:"Revoke all links that open a customer's pages."`
-	Show   call[environmentOutput, look]     `cmd:"" call:"GET portal" help:"Show colour and logo of the customers' pages."`
-	Set    portalSetCommand                  `cmd:"" help:"Set colour and logo of the customers' pages; what is left out stays."`
+	Show   call[environmentOutput, look]     `cmd:"" call:"GET portal" help:"Show the colour and the logo of the customers' pages."`
+	Set    portalSetCommand                  `cmd:"" help:"Set the colour and the logo of the customers' pages; anything left out stays."`
 }
 
 type portalLinkFlags struct {
@@ -31,7 +31,7 @@ type portalSetCommand struct {
 	inEnvironment `embed:""`
 	Colour        string  `placeholder:"#17645a" help:"Colour of links, where they are legible in it."`
 	Logo          picture `placeholder:"FILE" help:"A PNG, JPEG or WebP file of 32 KiB at most."`
-	Standard      bool    `help:"Start from the default look, so that what is left out is removed."`
+	Standard      bool    `help:"Start from the standard look, so that anything left out is removed."`
 }
 
 // Run sets what is named: the admin API replaces the whole look, so the present one is read before.

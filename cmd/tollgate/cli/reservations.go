@@ -13,9 +13,9 @@ import (
 )
 
 type reservationsCommand struct {
-	List    call[reservationsList, reservations]   `cmd:"" call:"GET /reservations" help:"List the reservations of a customer or at a budget, newest first."`
+	List    call[reservationsList, reservations]   `cmd:"" call:"GET /reservations" help:"List the reservations of a customer or in a budget, newest first."`
 	Show    call[reservationFlags, reservation]    `cmd:"" call:"GET /reservations/{Reservation}" help:"Show a reservation."`
-	Reserve call[reservationsReserve, reservation] `cmd:"" call:"POST /reservations" help:"Hold units of a feature until they are settled, once for a key."`
+	Reserve call[reservationsReserve, reservation] `cmd:"" call:"POST /reservations" help:"Hold units of a feature until they are settled, once for each key."`
 	Settle  call[reservationsSettle, reservation]  `cmd:"" call:"POST /reservations/{Reservation}/settle" help:"Record what was used, and release the rest."`
 	Extend  call[reservationsExtend, reservation]  `cmd:"" call:"POST /reservations/{Reservation}/extend" help:"Hold more, or for longer."`
 	Release call[reservationFlags, reservation]    `cmd:"" call:"POST /reservations/{Reservation}/release" help:"Release what is held."`
@@ -24,7 +24,7 @@ type reservationsCommand struct {
 type reservationsList struct {
 	inClient `embed:""`
 	Customer string `arg:"" optional:"" query:"customerReferenceId,omitempty" help:"The customer's externalClientCustomerId. Needed without a budget or a state."`
-	Budget   string `query:"budget,omitempty" help:"Only those at this budget, or below it."`
+	Budget   string `query:"budget,omitempty" help:"Only those in this budget, or below it."`
 	State    string `query:"state,omitempty" enum:"open,settled,released,expired,billed," default:"" help:"Only those that are open, settled, released, expired or billed."`
 	Cursor   string `query:"cursor,omitempty" help:"Cursor printed by the previous page."`
 }
@@ -40,12 +40,12 @@ type reservationsReserve struct {
 	Customer       string     `arg:"" json:"customerReferenceId" help:"The customer's externalClientCustomerId."`
 	Items          []heldItem `arg:"" json:"items" sep:"none" placeholder:"FEATURE=UNITS" help:"Units of features, all or none: tokens=1200, or tokens=1200@0.02 with the provider's cost of them."`
 	ReservationKey string     `required:"" json:"reservationKey" placeholder:"KEY" help:"The reservation's key: repeated with it, the command holds once."`
-	TTL            int        `name:"ttl" json:"ttlSeconds,omitempty" placeholder:"SECONDS" help:"How long it lives, at most a day. Default: 600."`
-	OnShortage     string     `json:"onShortage,omitempty" enum:"refuse,partial," default:"" help:"What to do where there is less: refuse (default), or hold what there is with partial."`
+	TTL            int        `name:"ttl" json:"ttlSeconds,omitempty" placeholder:"SECONDS" help:"How long it lasts, at most a day. Default: 600."`
+	OnShortage     string     `json:"onShortage,omitempty" enum:"refuse,partial," default:"" help:"What to do if less is left: refuse (default), or hold what there is (partial)."`
 	Overrun        string     `json:"overrun,omitempty" enum:"record,refuse," default:"" help:"What a settlement does with units beyond the hold that do not fit: record (default) or refuse."`
-	OnExpiry       string     `json:"onExpiry,omitempty" enum:"release,settle," default:"" help:"What becomes of it when it expires: release (default), or usage with settle."`
-	Budget         string     `json:"budget,omitempty" placeholder:"KEY" help:"The budget at which it is held. Default: the customer's own."`
-	DryRun         bool       `json:"dryRun,omitempty" help:"Answer the same, and hold nothing."`
+	OnExpiry       string     `json:"onExpiry,omitempty" enum:"release,settle," default:"" help:"What happens when it expires: release it (default), or settle it as usage."`
+	Budget         string     `json:"budget,omitempty" placeholder:"KEY" help:"The budget that holds the units. Default: the customer's own."`
+	DryRun         bool       `json:"dryRun,omitempty" help:"Give the same answer, and hold nothing."`
 	Meta           object     `json:"meta,omitempty" placeholder:"JSON" help:"A JSON object that is kept with it."`
 }
 
@@ -109,8 +109,8 @@ func (t typedTime) Validate() error {
 
 type reservationsSettle struct {
 	reservationFlags `embed:""`
-	Items            []usedItem `arg:"" json:"items" sep:"none" placeholder:"UNITS" help:"How many units were used in all: 1200 of a reservation of one feature, else tokens=1200; with @0.02 the provider's cost of those that were not settled before."`
-	Part             open       `json:"final,omitempty" help:"Keep the rest held: more usage will follow."`
+	Items            []usedItem `arg:"" json:"items" sep:"none" placeholder:"UNITS" help:"How many units were used in all: 1200 of a reservation of one feature, else tokens=1200; with @0.02 what the provider takes for those that were not settled before."`
+	Part             open       `json:"final,omitempty" help:"Keep the rest held: more is to come."`
 	EventKey         string     `json:"eventIdempotencyKey,omitempty" placeholder:"KEY" help:"The usage event's idempotency key. Default: one of the reservation's own."`
 	At               typedTime  `json:"occurredAt,omitempty" placeholder:"TIME" help:"When it occurred, RFC 3339. Default: now, by the environment's clock."`
 	Meta             object     `json:"meta,omitempty" placeholder:"JSON" help:"A JSON object that is kept with the event."`
@@ -146,7 +146,7 @@ func (o open) MarshalJSON() ([]byte, error) { return strconv.AppendBool(nil, !bo
 type reservationsExtend struct {
 	reservationFlags `embed:""`
 	Units            number `json:"usageUnits,omitempty" help:"The total to hold."`
-	TTL              int    `name:"ttl" json:"ttlSeconds,omitempty" placeholder:"SECONDS" help:"How long it lives from now on."`
+	TTL              int    `name:"ttl" json:"ttlSeconds,omitempty" placeholder:"SECONDS" help:"How long it lasts from now on."`
 }
 
 type reservations struct {

@@ -8,7 +8,7 @@ import (
 
 type sellerCommand struct {
 	Show call[environmentOutput, seller] `cmd:"" call:"GET seller" help:"Show who issues the invoices."`
-	Set  call[sellerFlags, none]         `cmd:"" call:"PUT seller" says:"Invoices of {Account} are issued by {Name}." help:"State who issues the invoices; what is left out is empty."`
+	Set  call[sellerFlags, none]         `cmd:"" call:"PUT seller" says:"Invoices of {Account} are issued by {Name}." help:"Set who issues the invoices; anything left out becomes empty."`
 }
 
 type sellerFlags struct {

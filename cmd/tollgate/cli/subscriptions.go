@@ -13,7 +13,7 @@ import (
 
 type subscriptionsCommand struct {
 	Create SubscribeCommand                `cmd:"" call:"POST /subscriptions" help:"Subscribe a customer to a plan."`
-	List   call[ofCustomer, subscriptions] `cmd:"" call:"GET /customers/{Customer}/subscriptions?status=all" help:"List a customer's subscriptions, also those that have ended."`
+	List   call[ofCustomer, subscriptions] `cmd:"" call:"GET /customers/{Customer}/subscriptions?status=all" help:"List a customer's subscriptions, including those that have ended."`
 	Show   call[ofID, subscription]        `cmd:"" call:"GET /subscriptions/{ID}" help:"Show a subscription."`
 	Change call[changeFlags, none]         `cmd:"" call:"POST /subscriptions/{ID}/plan-change" says:"Subscription {ID}: the change to {Plan} is recorded." help:"Change a subscription's plan, now or at the period's end."`
 	Stay   call[ofID, none]                `cmd:"" call:"DELETE /subscriptions/{ID}/plan-change/scheduled" says:"Subscription {ID} stays on its plan." help:"Cancel a scheduled change of plan."`
@@ -42,7 +42,7 @@ type subscribeFlags struct {
 	inClientOnce            `embed:""`
 	Customer                string `arg:"" json:"customerReferenceId" help:"The customer's identifier."`
 	Plan                    string `arg:"" json:"planId" help:"The plan's key or id."`
-	GracePeriod             *int   `json:"gracePeriod,omitempty" placeholder:"DAYS" help:"How long access goes on without payment. Default: 7."`
+	GracePeriod             *int   `json:"gracePeriod,omitempty" placeholder:"DAYS" help:"How many days access continues without payment. Default: 7."`
 	api.SubscriptionDetails `embed:""`
 }
 

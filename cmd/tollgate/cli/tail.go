@@ -17,8 +17,8 @@ import (
 type eventsTailCommand struct {
 	inClient `embed:""`
 	Customer string        `arg:"" optional:"" help:"Only the events of this customer. Default: of all."`
-	Kind     string        `enum:",usage,audit" default:"" help:"usage or audit (checks); all when absent."`
-	Since    time.Duration `default:"1m" help:"Begin this long ago, by the environment's clock."`
+	Kind     string        `enum:",usage,audit" default:"" help:"usage or audit (checks); all if absent."`
+	Since    time.Duration `default:"1m" help:"Start with events from this long ago, by the environment's clock."`
 }
 
 // Help says what is followed.

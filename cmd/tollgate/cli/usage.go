@@ -11,8 +11,8 @@ import (
 
 type usageFlags struct {
 	environmentOutput `embed:""`
-	Customer          string `query:"customer,omitempty" placeholder:"ID" help:"Of this customer; all together when absent."`
-	Feature           string `query:"feature,omitempty" placeholder:"KEY" help:"Of this feature; all when absent."`
+	Customer          string `query:"customer,omitempty" placeholder:"ID" help:"Of this customer; of all if absent."`
+	Feature           string `query:"feature,omitempty" placeholder:"KEY" help:"Of this feature; of all if absent."`
 	By                string `query:"by" default:"day" enum:"hour,day,month" help:"hour, day or month."`
 	From              string `query:"from,omitempty" placeholder:"TIME" help:"Earliest instant, RFC 3339."`
 	To                string `query:"to,omitempty" placeholder:"TIME" help:"Instants before this, RFC 3339."`

@@ -17,7 +17,7 @@ import (
 // ServeCommand runs a node.
 type ServeCommand struct {
 	NodeFlags `embed:""`
-	Sample    bool `help:"Print a configuration file with every setting and its default, and end."`
+	Sample    bool `help:"Print a configuration file with every setting and its default."`
 }
 
 // NodeFlags say which node it is.

@@ -26,11 +26,11 @@ import (
 type Command struct {
 	HTTPPort int    `name:"http-port" default:"8080" help:"Port of the first node's client API; the others follow."`
 	OpsPort  int    `default:"9080" help:"Port of the first node's operations listener."`
-	RaftPort int    `default:"7080" help:"Port at which the first node talks to the others."`
+	RaftPort int    `default:"7080" help:"Port on which the first node talks to the others."`
 	Data     string `default:".tollgate" help:"Folder for everything the cluster keeps."`
 	Nodes    int    `default:"3" help:"Number of nodes: 1, 3, 5, 7 or 9."`
 	Limits   string `default:"dev" enum:"dev,production" help:"dev raises the workspace API's limits, production keeps them; for a new folder."`
-	Node     string `placeholder:"ID" help:"Start this one node again, of a cluster that runs."`
+	Node     string `placeholder:"ID" help:"Start only this node again, of a running cluster."`
 
 	sampleFlags   `embed:""`
 	identityFlags `embed:""`

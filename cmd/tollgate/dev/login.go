@@ -15,7 +15,7 @@ import (
 
 // identityFlags say where the identity provider of a cluster for development is.
 type identityFlags struct {
-	IdentityPort int `default:"0" help:"Port of the local identity provider; 0 is any that is free, -1 none: then no one can sign in. For a new folder."`
+	IdentityPort int `default:"0" help:"Port of the local identity provider; 0 is any free one, -1 none: then no one can sign in. For a new folder."`
 
 	listener net.Listener
 }

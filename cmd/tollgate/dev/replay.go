@@ -24,14 +24,14 @@ type ReplayCommand struct {
 	cli.ClientFlags      `embed:""`
 	File                 string        `arg:"" optional:"" type:"existingfile" help:"Trace: time, context tokens, generated tokens."`
 	Generate             int           `placeholder:"N" help:"Generate a trace of N requests instead."`
-	Seed                 uint64        `default:"1" help:"Which trace to make: the same seed, the same trace."`
+	Seed                 uint64        `default:"1" help:"Which trace to generate: the same seed gives the same trace."`
 	Plan                 string        `type:"existingfile" placeholder:"FILE" help:"Catalog document whose first plan meters the trace. Default: the built-in llm-team plan."`
-	NoPlan               bool          `help:"Leave the catalog alone: the plan is there already. Needs no admin key."`
+	NoPlan               bool          `help:"Do not touch the catalog: the plan exists already. Needs no admin key."`
 	Batch                int           `placeholder:"N" help:"Send N events in a request, up to 10000. Default: each alone."`
 	Customers            int           `default:"50" help:"Share the requests among this many customers."`
-	Prefix               string        `help:"Begins customers' names and keys. Default: last word of the file's name, or gen-SEED."`
+	Prefix               string        `help:"Prefix of customers' names and keys. Default: last word of the file's name, or gen-SEED."`
 	Connections          int           `default:"32" help:"Requests under way at a time."`
-	Patience             time.Duration `default:"1m" help:"How long a request is repeated while no node can serve it."`
+	Patience             time.Duration `default:"1m" help:"How long to retry a request while no node can serve it."`
 }
 
 // Run meters the trace.

@@ -20,8 +20,8 @@ import (
 // sampleFlags are the product and the agents by which runs are tried out on one's own machine.
 type sampleFlags struct {
 	SampleProduct bool              `default:"true" negatable:"" help:"Serve a product to try flows on, in all its variants, on a port of its own."`
-	SamplePort    int               `default:"0" help:"Port of the sample product; 0 is 8090, or any that is free where that is taken."`
-	Agent         map[string]string `placeholder:"NAME=PROGRAM" help:"Let a program run flows, in addition to the built-in ones; for a new folder."`
+	SamplePort    int               `default:"0" help:"Port of the sample product; 0 is 8090, or any free one if that is taken."`
+	Agent         map[string]string `placeholder:"NAME=PROGRAM" help:"Let a program run flows, in addition to the built-in agents; for a new folder."`
 }
 
 // localSite is something that this process serves on loopback.

@@ -15,8 +15,8 @@ import (
 
 // CatalogFileCommands are about catalog documents in files.
 type CatalogFileCommands struct {
-	Init     catalogInitCommand     `cmd:"" help:"Write a small catalog document to begin with."`
-	Validate catalogValidateCommand `cmd:"" help:"List all mistakes in a document, without a cluster."`
+	Init     catalogInitCommand     `cmd:"" help:"Write a small catalog document to start from."`
+	Validate catalogValidateCommand `cmd:"" help:"List the mistakes in a document, without a cluster."`
 }
 
 type catalogInitCommand struct {

@@ -21,11 +21,11 @@ func Markdown(document []byte) (files map[string]string, err error) {
 	overview.line("# %s", p.Info.Title)
 	overview.line("%s", p.Info.Description)
 	overview.line("Every node shows these pages, too, below `/docs/api`. " +
-		"They are made of the OpenAPI document by the tests.")
+		"Tests generate them from the OpenAPI document.")
 	files = map[string]string{
 		"objects.md": explained("Objects", "A name with * is always there.", r.objects()),
 		"errors.md": explained("Errors",
-			"Every code that an operation answers, with an example where a test got one.", r.errors()),
+			"Every code with which an operation answers, with an example if a test got one.", r.errors()),
 	}
 	for _, part := range parts {
 		name := strings.TrimPrefix(part.URL, "./") + ".md"
@@ -40,7 +40,7 @@ func Markdown(document []byte) (files map[string]string, err error) {
 		files[name] = part.markdown()
 	}
 	overview.line("## Also")
-	overview.line("- [Objects](objects.md): what requests and answers consist of\n" +
+	overview.line("- [Objects](objects.md): what requests and answers are made of\n" +
 		"- [Errors](errors.md): every code, with answers")
 	files["README.md"] = overview.String()
 	return files, nil
