@@ -82,13 +82,14 @@ type PriceQuery struct {
 const maxPriced = 10_000
 
 // maxRanked bounds the memory of what customers have used of features that a ranking by price adds
-// up, in bytes: 6.6 million customers and features where the customers lie close together, 0.4
-// million where none is near another. The other rankings are not bounded: they have one cell of a
-// customer, or one for each reason.
+// up at once, in bytes: 6.6 million customers and features where the customers lie close together,
+// 0.4 million where none is near another. Of more it adds up some after the others. The other
+// rankings are not bounded: they have one cell of a customer, or one for each reason.
 const maxRanked = 256 << 20
 
 var (
-	// ErrRankingTooLarge means that more customers used more features than one ranking adds up.
+	// ErrRankingTooLarge means that few customers alone used more features than one ranking adds up,
+	// or the first of them more than it keeps.
 	ErrRankingTooLarge = errors.New("billing: a ranking has too many customers and features")
 	// ErrRanking means that another ranking by price is being made, which has the memory.
 	ErrRanking = errors.New("billing: another ranking by price is being made")
@@ -111,21 +112,18 @@ func (m *journalReader) UsageByPrice(
 	if e == nil {
 		return []CustomerUsage{}, 0, nil
 	}
-	p := pricer{state: s, env: e, now: e.Now(s.Log.Stamp()), currency: q.Currency}
-	dearest := p.dearest()
+	p := pricer{
+		state: s, env: e, now: e.Now(s.Log.Stamp()), currency: q.Currency,
+		room: cmp.Or(m.ranked, maxRanked), used: map[uint32][]pricedUsage{},
+		kept: foremost[candidate]{most: maxPriced, order: likelier},
+	}
+	p.dearest = p.highest()
 	asked := usageOfAll(&q.UsageQuery)
-	sum := summing{env: q.Env, left: cmp.Or(m.ranked, maxRanked), as: func(feature uint32) uint32 {
-		if dearest[feature].IsZero() {
-			return 0 // it only counts
-		}
-		return feature
-	}}
-	used, err := sum.all(src, &asked, s)
-	if err != nil {
+	if err = p.read(src, asked); err != nil {
 		return nil, 0, err
 	}
-	likely, unpriced := p.likely(used, dearest)
-	p.take(used, likely)
+	likely := p.kept.sorted()
+	unpriced := p.kept.added - len(likely)
 	asked.From, asked.To = asked.To, math.MaxInt32
 	if err = src.Sum(asked, p.addLater); err != nil {
 		return nil, 0, fmt.Errorf("billing: add up the journal: %w", err)
@@ -133,8 +131,8 @@ func (m *journalReader) UsageByPrice(
 	ranked := foremost[CustomerUsage]{most: q.Max, order: func(a, b CustomerUsage) int {
 		return cmp.Or(b.Price.Cmp(a.Price), cmp.Compare(a.Customer, b.Customer))
 	}}
-	for _, row := range likely {
-		if u := p.price(row); u.Price.Sign() > 0 {
+	for _, c := range likely {
+		if u := p.price(c.row); u.Price.Sign() > 0 {
 			ranked.add(u)
 		}
 	}
@@ -148,6 +146,11 @@ type pricer struct {
 	env      *accounts.Environment
 	now      int64
 	currency string
+	// room is how many bytes the cells may take that are added up at once.
+	room int
+	// dearest is the highest price of a unit of each feature that has one.
+	dearest map[uint32]decimal.Decimal
+	kept    foremost[candidate]
 	// used is what the likely customers have used in the range, by feature.
 	used map[uint32][]pricedUsage
 }
@@ -159,23 +162,59 @@ type pricedUsage struct {
 	used, later rollup.Cell
 }
 
-// likely returns the customers that may be the first, and how many others used something that has
-// a price.
-func (p *pricer) likely(
-	used map[uint32]cellRows, dearest map[uint32]decimal.Decimal,
-) (list []uint32, others int) {
-	type candidate struct {
-		row    uint32
-		weight decimal.Decimal
-	}
-	kept := foremost[candidate]{most: maxPriced, order: func(a, b candidate) int {
-		return cmp.Or(b.weight.Cmp(a.weight), cmp.Compare(a.row, b.row))
+// candidate is a customer who may be one of the first: weight is what the usage would cost at the
+// highest prices.
+type candidate struct {
+	row    uint32
+	weight decimal.Decimal
+}
+
+func likelier(a, b candidate) int {
+	return cmp.Or(b.weight.Cmp(a.weight), cmp.Compare(a.row, b.row))
+}
+
+// read adds up what customers used, in as many parts of their rows as there must be for each to
+// have room, and keeps what the likely ones used. One whose customers have no room even alone is
+// ErrRankingTooLarge. The parts are read one after the other: usage that is recorded meanwhile may
+// be in the later ones only.
+func (p *pricer) read(src rollup.Source, asked rollup.Query) error {
+	sum := summing{env: p.env.Number, as: func(feature uint32) uint32 {
+		if p.dearest[feature].IsZero() {
+			return 0 // it only counts
+		}
+		return feature
 	}}
+	last, width := asked.Through, max(p.Customers.Len(), 1)
+	for from := uint32(1); ; {
+		through := from + width - 1
+		asked.Owner, asked.Through = uint64(from), uint64(through)
+		if through >= p.Customers.Len() { // there may be more meanwhile
+			asked.Through = last
+		}
+		sum.left = p.room
+		used, err := sum.all(src, &asked, p.state)
+		if errors.Is(err, ErrRankingTooLarge) && width > rowsOfPage {
+			width = max(width/4, rowsOfPage)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		p.weigh(used, from/rowsOfGroup, max(through, p.Customers.Len())/rowsOfGroup)
+		if err = p.take(used); err != nil || asked.Through == last {
+			return err
+		}
+		from = through + 1
+	}
+}
+
+// weigh looks for customers that may be the first among those of some groups.
+func (p *pricer) weigh(used map[uint32]cellRows, from, through uint32) {
 	features := slices.DeleteFunc(slices.Sorted(maps.Keys(used)), func(feature uint32) bool {
-		return dearest[feature].IsZero()
+		return p.dearest[feature].IsZero()
 	})
 	var here []uint32 // those that customers of a group have used
-	for group := range p.Customers.Len()/rowsOfGroup + 1 {
+	for group := from; group <= through; group++ {
 		here = here[:0]
 		for _, feature := range features {
 			if used[feature].group(group) != nil {
@@ -187,37 +226,40 @@ func (p *pricer) likely(
 			for _, feature := range here {
 				if cells := used[feature][group][page]; cells != nil {
 					for i := range weights {
-						weights[i] = sums.Of(weights[i], weight(cells[i].Units, dearest[feature]))
+						weights[i] = sums.Of(weights[i], weight(cells[i].Units, p.dearest[feature]))
 					}
 				}
 			}
 			for i, w := range weights {
 				if w.Sign() > 0 {
-					kept.add(candidate{group*rowsOfGroup + page*rowsOfPage + uint32(i), w})
+					p.kept.add(candidate{group*rowsOfGroup + page*rowsOfPage + uint32(i), w})
 				}
 			}
 		}
 	}
-	for _, c := range kept.sorted() {
-		list = append(list, c.row)
-	}
-	return list, kept.added - len(list)
 }
 
-// take keeps what the likely customers have used.
-func (p *pricer) take(used map[uint32]cellRows, likely []uint32) {
-	p.used = make(map[uint32][]pricedUsage, len(likely))
-	for _, row := range likely {
-		p.used[row] = nil
+// take keeps what the likely customers have used, and of others nothing.
+func (p *pricer) take(used map[uint32]cellRows) error {
+	likely := make(map[uint32][]pricedUsage, p.kept.most)
+	room := p.room / int(unsafe.Sizeof(rollup.Cell{}))
+	for _, c := range p.kept.sorted() {
+		likely[c.row] = p.used[c.row]
+		room -= len(p.used[c.row])
 	}
+	p.used = likely
 	for _, feature := range slices.Sorted(maps.Keys(used)) {
 		for c := range used[feature].all() {
 			row := uint32(c.Owner)
 			if of, is := p.used[row]; is {
 				p.used[row] = append(of, pricedUsage{feature: feature, used: *c})
+				if room--; room < 0 {
+					return ErrRankingTooLarge
+				}
 			}
 		}
 	}
+	return nil
 }
 
 // addLater adds what one of them has used after the range.
@@ -247,8 +289,8 @@ func weight(units, each decimal.Decimal) decimal.Decimal {
 	return decimal.Max(product, least)
 }
 
-// dearest is the highest price of a unit of each feature in the plans that have subscribers.
-func (p *pricer) dearest() map[uint32]decimal.Decimal {
+// highest is the highest price of a unit of each feature in the plans that have subscribers.
+func (p *pricer) highest() map[uint32]decimal.Decimal {
 	prices := map[uint32]decimal.Decimal{}
 	for _, v := range p.env.Catalog.Load().Versions {
 		if v.Currency != p.currency || v.Subscribers.Load() == 0 {

@@ -80,7 +80,11 @@ func TestARankingIsBounded(t *testing.T) {
 // TestLaterUsageIsAddedToItsFeature: of a customer's many, and of no other.
 func TestLaterUsageIsAddedToItsFeature(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := pricer{used: map[uint32][]pricedUsage{}}
+		p := pricer{
+			room: 1 << 20, kept: foremost[candidate]{most: 2, order: likelier},
+		}
+		p.kept.add(candidate{row: 1})
+		p.kept.add(candidate{row: 2})
 		used := map[uint32]cellRows{}
 		for feature := range uint32(9) {
 			var rows cellRows
@@ -90,7 +94,7 @@ func TestLaterUsageIsAddedToItsFeature(t *testing.T) {
 			}
 			used[feature] = rows
 		}
-		p.take(used, []uint32{1, 2})
+		require.NoError(t, p.take(used))
 		want := map[rollup.Key]int64{}
 		for range 50 {
 			key := rollup.Key{

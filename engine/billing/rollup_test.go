@@ -382,7 +382,7 @@ func TestARankingByPriceAloneIsBounded(t *testing.T) {
 	for i := range 100 {
 		enginetest.NewCustomer(l, fmt.Sprint("c", i), "")
 	}
-	m.BoundRanking(1 << 12)
+	m.BoundRanking(1 << 10)
 	q := billing.UsageQuery{Env: enginetest.Sandbox, To: enginetest.Epoch}
 	priced := billing.PriceQuery{UsageQuery: q, Currency: "USD", Max: 5}
 	list, others, err := m.UsageByCustomer(eachCustomer(101), &q, 5)
@@ -394,6 +394,7 @@ func TestARankingByPriceAloneIsBounded(t *testing.T) {
 	require.Equal(t, 101, len(denied)+others)
 	_, _, err = m.UsageByPrice(eachCustomer(101), &priced)
 	require.ErrorIs(t, err, billing.ErrRankingTooLarge)
+	m.BoundRanking(0)
 	_, _, err = m.UsageByPrice(eachCustomer(10), &priced)
 	require.NoError(t, err, "the one before it is over")
 	_, _, err = m.UsageByPrice(whileSumming(func() {
@@ -403,6 +404,54 @@ func TestARankingByPriceAloneIsBounded(t *testing.T) {
 		require.NoError(t, err)
 	}), &priced)
 	require.NoError(t, err)
+}
+
+// TestARankingInPartsIsTheSame: where the customers have no room together, some are added up after
+// the others, and what the first of all used is kept.
+func TestARankingInPartsIsTheSame(t *testing.T) {
+	m, l := opened()
+	const customers = 300
+	begin := billing.ByDay.Begin(l.Stamp)
+	for i := range customers {
+		name := fmt.Sprint("c", i)
+		enginetest.NewCustomer(l, name, "llm-team")
+		for feature, units := range map[string]int64{
+			"output-tokens": 1_000_000 * int64(i*7919%customers), "input-tokens": 50_000_000,
+		} {
+			u := enginetest.Usage(l, name+feature, name, feature, units)
+			require.False(t, l.DoPayload(billing.KindRecordUsage, u.Seal(nil)).Outcome.Refused())
+		}
+	}
+	src := &askedSource{Source: &enginetest.Source{Journal: m.Journal()}}
+	ask := func(room int) (list []billing.CustomerUsage, others, sums int) {
+		m.BoundRanking(room)
+		src.sums = 0
+		q := billing.PriceQuery{Currency: "USD", Max: 20, UsageQuery: billing.UsageQuery{
+			Env: enginetest.Sandbox, By: billing.ByDay, From: begin, To: begin + 24*rollup.HourMS,
+		}}
+		list, others, err := m.UsageByPrice(src, &q)
+		require.NoError(t, err)
+		return list, others, src.sums
+	}
+	want, others, sums := ask(0)
+	require.Len(t, want, 20)
+	require.Equal(t, customers, len(want)+others)
+	require.Equal(t, 2, sums, "the range, and what came after it")
+	list, others, sums := ask(26 << 10)
+	require.Equal(t, want, list)
+	require.Equal(t, customers, len(want)+others)
+	require.Greater(t, sums, 4)
+}
+
+// askedSource counts how often a source is asked.
+type askedSource struct {
+	rollup.Source
+	sums int
+}
+
+func (c *askedSource) Sum(q rollup.Query, yield func(rollup.Cell) error) error {
+	c.sums++
+	return c.Source.Sum(q, yield)
 }
 
 // whileSumming does something while it is asked.
@@ -899,8 +948,8 @@ func BenchmarkCountRecord(b *testing.B) {
 // eachCustomer yields a cell of one event for each of so many customers.
 type eachCustomer int
 
-func (n eachCustomer) Sum(_ rollup.Query, yield func(rollup.Cell) error) error {
-	for row := 1; row <= int(n); row++ {
+func (n eachCustomer) Sum(q rollup.Query, yield func(rollup.Cell) error) error {
+	for row := int(q.Owner); row <= min(int(n), int(q.Last())); row++ {
 		c := rollup.Cell{Key: rollup.Key{Owner: uint64(row), Item: 1}, Events: 1}
 		if err := yield(c); err != nil {
 			return err
