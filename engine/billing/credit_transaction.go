@@ -1,11 +1,14 @@
 package billing
 
 import (
+	"slices"
+
 	"tollgate/engine"
 	"tollgate/engine/billing/internal/accounts"
 	"tollgate/engine/billing/internal/catalogs"
 	"tollgate/engine/billing/internal/credits"
 	"tollgate/engine/billing/internal/rows"
+	"tollgate/engine/billing/internal/sums"
 	"tollgate/engine/decimal"
 	"tollgate/engine/uuid"
 )
@@ -97,6 +100,82 @@ func (m *previewReader) PreviewDeduction(
 		return balance, engine.OutcomeOverflow
 	}
 	return balance, deductible(s, row, amount, now)
+}
+
+// GrantPreview is what granting credits to a pool would do, as things are.
+type GrantPreview struct {
+	// Balance is the pool's afterwards.
+	Balance decimal.Decimal
+	// Opens are the keys of the features whose checks are denied for want of credits, and for that no
+	// longer would be.
+	Opens []string
+}
+
+// PreviewGrant says what a grant would do, at a log time. The outcome is that of the command.
+func (m *previewReader) PreviewGrant(
+	env uint32, pool [16]byte, amount decimal.Decimal, now int64,
+) (p GrantPreview, outcome engine.Outcome) {
+	s := m.state.Load()
+	row := s.PoolIn(env, &pool)
+	if row == 0 {
+		return p, engine.OutcomePoolUnknown
+	}
+	features, outcome := p.grant(s, env, row, amount, now)
+	customer := s.ExternalID(s.Customers.Read(s.Pools.Read(row).Customer))
+	for _, feature := range features {
+		var d Decision
+		q := CheckQuery{Env: env, Customer: customer, Feature: []byte(feature), Now: now}
+		if m.Check(&q, &d); d.Reason == ReasonCreditsEmpty {
+			p.Opens = append(p.Opens, feature)
+		}
+	}
+	return p, outcome
+}
+
+// grant adds a grant to what the pools of a name hold. It returns the features that these credits
+// could open: those that nothing else pays for, where there were none and would be some.
+func (p *GrantPreview) grant(
+	s *state, env, row uint32, amount decimal.Decimal, now int64,
+) (features []string, outcome engine.Outcome) {
+	pool, e := s.Pools.Read(row), s.Environment(env)
+	customer := s.Customers.Read(pool.Customer)
+	lock := s.ReadLock(pool.Customer)
+	defer lock.RUnlock()
+	now = e.Now(now)
+	var ok bool
+	if p.Balance, ok = s.BalanceAt(pool, now).Add(amount); !ok {
+		return nil, engine.OutcomeOverflow
+	}
+	if outcome = grantable(pool, amount); outcome != engine.OutcomeDone || pool.Frozen {
+		return nil, outcome
+	}
+	purse := s.PurseOf(pool.Customer, pool.Name, now)
+	balance, endless := purse.Free()
+	var held decimal.Decimal
+	if customer.Held {
+		held = s.Held.Credits(pool.Customer, pool.Name, now)
+	}
+	// What a pool lacks is made up for first.
+	more := decimal.Max(decimal.Min(p.Balance, amount), decimal.Decimal{})
+	if endless || sums.Of(balance, more).Cmp(held) <= 0 {
+		return nil, outcome
+	}
+	c := e.Catalog.Load()
+	for at := customer.FirstSubscription; at != 0; {
+		b := s.Subscriptions.Whole(at)
+		if at = b.Next; !b.Active() {
+			continue
+		}
+		v := c.Version(b.Version)
+		for i := range v.Features {
+			f := &v.Features[i]
+			key := c.Feature(f.Feature).Document.Key
+			if f.Credits.Pool == pool.Name && !f.Credits.Fallback && !slices.Contains(features, key) {
+				features = append(features, key)
+			}
+		}
+	}
+	return features, outcome
 }
 
 // free returns what a pool with a hard limit has beyond its reserved credits. Other pools of the

@@ -414,14 +414,8 @@ func (c *GrantCredits) apply(t *turn) engine.Outcome {
 		c.ExpiresAt != 0 && c.ExpiresAt <= now {
 		return engine.OutcomeCreditsInvalid
 	}
-	if p.Archived {
-		return engine.OutcomePoolArchived
-	}
-	if p.Grants >= catalogs.MaxGrants {
-		return engine.OutcomePoolLimit
-	}
-	if _, ok := p.Granted.Add(c.Amount); !ok {
-		return engine.OutcomeOverflow
+	if outcome = grantable(p, c.Amount); outcome != engine.OutcomeDone {
+		return outcome
 	}
 
 	lock := t.WriteLock(p.Customer)
@@ -436,6 +430,19 @@ func (c *GrantCredits) apply(t *turn) engine.Outcome {
 	t.NoteChange(c.Env, c.Actor, "credits.granted", uuid.Text(c.Pool),
 		accounts.Given("transaction", uuid.Text(c.ID)), accounts.Given("type", kind.String()),
 		accounts.Given("amount", c.Amount.String()), accounts.Given("note", c.Note))
+	return engine.OutcomeDone
+}
+
+// grantable is the outcome of a grant of so many credits.
+func grantable(p *credits.Pool, amount decimal.Decimal) engine.Outcome {
+	switch _, ok := p.Granted.Add(amount); {
+	case p.Archived:
+		return engine.OutcomePoolArchived
+	case p.Grants >= catalogs.MaxGrants:
+		return engine.OutcomePoolLimit
+	case !ok:
+		return engine.OutcomeOverflow
+	}
 	return engine.OutcomeDone
 }
 

@@ -140,3 +140,81 @@ func TestAClockPreviewIsBounded(t *testing.T) {
 	require.Equal(t, engine.OutcomeClockLive, d.m.Advances(live, d.Stamp+1, d.Stamp))
 	require.Equal(t, engine.OutcomeAccountUnknown, d.m.Advances(99, d.Stamp+1, d.Stamp))
 }
+
+// TestAGrantIsPreviewed: the balance and the outcome are those that the grant then has, and the
+// features that it opens are those whose checks then are no longer denied for want of credits.
+func TestAGrantIsPreviewed(t *testing.T) {
+	m, l := prepaid(t)
+	const env = enginetest.Sandbox
+	pool, n := onlyPool(t, m), 0
+	empty := func() (keys []string) {
+		for _, key := range []string{"images", "videos"} {
+			var d billing.Decision
+			m.Check(&billing.CheckQuery{
+				Env: env, Customer: []byte("ada"), Feature: []byte(key), Now: l.Stamp,
+			}, &d)
+			if d.Reason == billing.ReasonCreditsEmpty {
+				keys = append(keys, key)
+			}
+		}
+		return keys
+	}
+	grant := func(amount string, opens ...string) {
+		t.Helper()
+		n++
+		seen, outcome := m.PreviewGrant(env, pool.ID, decimal.MustParse(amount), l.Stamp)
+		before := empty()
+		require.Equal(t, outcome, l.Do(billing.KindGrantCredits, &billing.GrantCredits{
+			Env: env, ID: enginetest.ID(fmt.Sprint("grant ", n)), Pool: pool.ID,
+			Amount: decimal.MustParse(amount),
+		}).Outcome)
+		if outcome != engine.OutcomeDone {
+			require.Empty(t, seen.Opens)
+			return
+		}
+		require.Equal(t, onlyPool(t, m).Balance.String(), seen.Balance.String())
+		require.Equal(t, opens, seen.Opens)
+		if len(opens) == 0 {
+			require.Equal(t, before, empty())
+		} else {
+			require.Empty(t, empty())
+		}
+	}
+	grant("5") // 105 are left: nothing was closed
+	use := func(key string, videos int64) {
+		send(t, l, enginetest.Usage(l, key, "ada", "videos", videos))
+	}
+	use("all", 210)
+	require.Equal(t, []string{"videos"}, empty(), "images cost money then")
+	grant("0.5", "videos")
+	use("again", 1)
+	require.Equal(t, engine.OutcomeDone, l.Do(billing.KindFreezePool, &billing.FreezePool{
+		Env: env, ID: pool.ID,
+	}).Outcome)
+	grant("3")
+	require.Equal(t, engine.OutcomeDone, l.Do(billing.KindUnfreezePool, &billing.UnfreezePool{
+		Env: env, ID: pool.ID,
+	}).Outcome)
+	require.Empty(t, empty())
+	l.Stamp += 50 * 24 * 3600 * 1000 // some of it has expired
+	l.DoPayload(engine.KindTick, nil)
+	grant("1")
+	grant(decimal.Largest().String())
+	_, outcome := m.PreviewGrant(env, enginetest.ID("none"), decimal.FromInt(1), l.Stamp)
+	require.Equal(t, engine.OutcomePoolUnknown, outcome)
+}
+
+// TestAGrantOpensNothingThatIsHeld: credits that reservations hold pay for nothing else.
+func TestAGrantOpensNothingThatIsHeld(t *testing.T) {
+	m, l := prepaid(t)
+	const env = enginetest.Sandbox
+	pool := onlyPool(t, m)
+	require.Equal(t, engine.OutcomeDone, l.Do(billing.KindReserve,
+		enginetest.Reservation("hold", "ada", "videos", 200)).Outcome)
+	use := enginetest.Usage(l, "k", "ada", "images", 1) // 3 of the 100 that are held
+	seen, outcome := m.PreviewGrant(env, pool.ID, decimal.FromInt(1), l.Stamp)
+	require.Equal(t, engine.OutcomeDone, outcome)
+	require.Equal(t, []string{"videos"}, seen.Opens)
+	require.Equal(t, "101", seen.Balance.String())
+	_ = use
+}
