@@ -48,7 +48,7 @@ func (a *API) reservationRoutes() []server.Route {
 		row("GET", one, "getReservation", "A reservation in any state", server.AccessRead,
 			byID(a.getReservation), reads, answers(server.RefTo("Reservation"))),
 		row("POST", one+"/settle", "settleReservation",
-			"Record what was used, and unless final is false, give up the rest", server.AccessFull,
+			"Record what was used and, unless final is false, release the rest", server.AccessFull,
 			byID(a.settleReservation), server.Asks(server.RequestKey),
 			server.Takes(server.RefTo("ReservationSettlement")),
 			gives(200, "Settled, or it was before")),
