@@ -8,6 +8,7 @@ import (
 	"hash/crc32"
 	"io"
 	"io/fs"
+	"path/filepath"
 	"slices"
 	"sync"
 
@@ -16,9 +17,23 @@ import (
 	"tollgate/wal"
 )
 
-// snapshotSink writes one snapshot.
+const (
+	// snapshotBlock is how many bytes of state are checked by one checksum, and written at once.
+	snapshotBlock = 1 << 20
+	// snapshotSync is how many bytes are written between two fsyncs: the last one, of a large
+	// snapshot, would else take longer than the disk may, and the log wait behind it.
+	snapshotSync  = 8 << 20
+	snapshotMagic = "TGSNAP\x00\x01"
+	snapshotEnd   = "TGSNAPOK"
+	blockHead     = 8  // length, checksum
+	trailerBytes  = 24 // meta length and checksum, where it begins, magic
+)
+
+// snapshotSink writes one snapshot. The file is at path once it is whole, and kept is called then.
 type snapshotSink struct {
-	store *snapshotStore
+	files wal.FS
+	path  string
+	kept  func()
 	meta  raft.SnapshotMeta
 	file  wal.File
 
@@ -30,7 +45,7 @@ type snapshotSink struct {
 	err      error
 }
 
-func (w *snapshotSink) temporary() string { return w.store.path(w.meta.ID) + ".tmp" }
+func (w *snapshotSink) temporary() string { return w.path + ".tmp" }
 
 // ID returns the snapshot's name.
 func (w *snapshotSink) ID() string { return w.meta.ID }
@@ -86,9 +101,7 @@ func (w *snapshotSink) Close() error {
 			w.err = errors.Join(err, w.drop())
 			return
 		}
-		if err := w.store.reap(); err != nil {
-			w.store.log.Warn("old snapshots are still on disk", "error", err)
-		}
+		w.kept()
 	})
 	return w.err
 }
@@ -111,11 +124,10 @@ func (w *snapshotSink) finish() error {
 	if err := w.file.Sync(); err != nil {
 		return err
 	}
-	fsys := w.store.files
-	if err := fsys.Rename(w.temporary(), w.store.path(w.meta.ID)); err != nil {
+	if err := w.files.Rename(w.temporary(), w.path); err != nil {
 		return err
 	}
-	if err := fsys.SyncDir(w.store.dir); err != nil {
+	if err := w.files.SyncDir(filepath.Dir(w.path)); err != nil {
 		return err
 	}
 	return w.file.Close()
@@ -128,7 +140,7 @@ func (w *snapshotSink) Cancel() error {
 }
 
 func (w *snapshotSink) drop() error {
-	closed, err := w.file.Close(), w.store.files.Remove(w.temporary())
+	closed, err := w.file.Close(), w.files.Remove(w.temporary())
 	if errors.Is(err, fs.ErrNotExist) { // it has its name already, and is whole
 		err = nil
 	}

@@ -23,17 +23,8 @@ import (
 
 const (
 	// snapshotsKept is how many snapshots stay on disk.
-	snapshotsKept = 2
-	// snapshotBlock is how many bytes of state are checked by one checksum, and written at once.
-	snapshotBlock = 1 << 20
-	// snapshotSync is how many bytes are written between two fsyncs: the last one, of a large
-	// snapshot, would else take longer than the disk may, and the log wait behind it.
-	snapshotSync   = 8 << 20
+	snapshotsKept  = 2
 	snapshotSuffix = ".snap"
-	snapshotMagic  = "TGSNAP\x00\x01"
-	snapshotEnd    = "TGSNAPOK"
-	blockHead      = 8  // length, checksum
-	trailerBytes   = 24 // meta length and checksum, where it begins, magic
 )
 
 // snapshotStore keeps raft's snapshots of one group, one file each. A file counts once it has its
@@ -174,7 +165,8 @@ func (s *snapshotStore) Create(
 	s.next++
 	s.mu.Unlock()
 	w := &snapshotSink{
-		store: s, block: make([]byte, blockHead, blockHead+snapshotBlock),
+		files: s.files, path: s.path(id), kept: s.reapOld,
+		block: make([]byte, blockHead, blockHead+snapshotBlock),
 		meta: raft.SnapshotMeta{
 			Version: version, ID: id, Index: index, Term: term,
 			Configuration: c, ConfigurationIndex: configIndex,
@@ -294,6 +286,13 @@ func (s *snapshotStore) meta(id string) (_ *raft.SnapshotMeta, err error) {
 	}
 	meta.ID = id
 	return meta, nil
+}
+
+// reapOld reaps; a failure leaves files behind, and harms nothing else.
+func (s *snapshotStore) reapOld() {
+	if err := s.reap(); err != nil {
+		s.log.Warn("old snapshots are still on disk", "error", err)
+	}
 }
 
 // reap removes what is older than the snapshots that are kept, damaged ones included.

@@ -24,8 +24,8 @@ var since = flag.String("since", "", "count what commits since this one took awa
 var remodelling string
 
 // TestTakenAway prints by how many lines the commits since that of the flag made the server's code
-// shorter, and by how many those of the remodelling alone (make counts). Tests and generated code do
-// not count, nor does a file that moved between the server and what is not of it.
+// shorter, and by how many those of the remodelling alone (make counts). Tests and generated code
+// do not count, nor does a file that moved between the server and what is not of it.
 func TestTakenAway(t *testing.T) {
 	if *since == "" {
 		return

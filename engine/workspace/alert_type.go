@@ -68,7 +68,7 @@ const (
 // DeliveryView is one alert on its way to one place. The row of a flow's alerts holds them as
 // queries show them.
 //
-//schema:answer workspace Delivery
+//schema:answer workspaceapi Delivery
 type DeliveryView struct {
 	ID [16]byte `wire:"1" json:"id" id:"markAlert"`
 	// Number counts the flow's deliveries, from 1.

@@ -135,7 +135,7 @@ func (x *flowStore) unready(f *flow, d *FlowDocument, agent bool) Unready {
 
 // FlowView is a saved test.
 //
-//schema:answer workspace Flow
+//schema:answer workspaceapi Flow
 type FlowView struct {
 	ID [16]byte `json:"id" id:"markFlow"`
 	FlowDocument

@@ -218,7 +218,7 @@ type access struct {
 
 // AccessView says for which host test credentials are stored, and since when.
 //
-//schema:answer workspace TestAccess
+//schema:answer workspaceapi TestAccess
 //schema:part
 type AccessView struct {
 	Host  string `wire:"3" json:"host" rule:"min=1"`

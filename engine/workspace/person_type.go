@@ -26,7 +26,7 @@ type person struct {
 
 // PersonView is a person or an agent who has signed in.
 //
-//schema:answer workspace LinkedAgent
+//schema:answer workspaceapi LinkedAgent
 //schema:part
 type PersonView struct {
 	ID   [16]byte `wire:"1" json:"id" id:"markPerson"`
@@ -170,7 +170,7 @@ type actFacts struct {
 
 // ActChange is a value that an act changed.
 //
-//schema:answer workspace ActChange
+//schema:answer workspaceapi ActChange
 type ActChange struct {
 	Name   string `wire:"1" json:"name" rule:"min=1"`
 	Before string `wire:"2" json:"before"`

@@ -46,7 +46,7 @@ func DefaultPolicy() SetPolicy {
 
 // Agent is a configured agent, which can run flows. Commands and rows have it as text.
 //
-//schema:answer workspace Agent
+//schema:answer workspaceapi Agent
 type Agent struct {
 	Kind    string `json:"kind" rule:"min=1"`
 	Name    string `json:"name" rule:"min=1"`

@@ -27,7 +27,7 @@ const (
 // purchase that waits for the owner. One waits or is charged at a time. Only one that is charged,
 // or paid after its owner approved it, uses up the key. The reply is a PurchaseReply.
 //
-//schema:request workspace PurchaseRequest
+//schema:request workspaceapi PurchaseRequest
 type RequestPurchase struct {
 	Workspace uint32   `wire:"1"`
 	ID        [16]byte `wire:"2"`

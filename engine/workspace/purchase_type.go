@@ -123,7 +123,7 @@ func (p *purchase) bytes() int {
 
 // Return is a payment that is to be sent back, or was.
 //
-//schema:answer workspace Return
+//schema:answer workspaceapi Return
 type Return struct {
 	// Payment and Refund are the provider's ids; Refund is empty until it was sent back, at At.
 	Payment string `wire:"1" json:"payment,omitzero" rule:"min=1"`
@@ -270,7 +270,7 @@ const (
 
 // TransactionView is one movement of credits.
 //
-//schema:answer workspace Transaction
+//schema:answer workspaceapi Transaction
 //schema:part
 type TransactionView struct {
 	ID     [16]byte        `wire:"1" json:"id" id:"markTransaction"`

@@ -86,7 +86,7 @@ func (m *Machine) WorkspaceRow(id [16]byte) uint32 {
 
 // TenantView is a workspace in an operator's list.
 //
-//schema:answer workspace TenantOfList
+//schema:answer workspaceapi TenantOfList
 type TenantView struct {
 	ID    [16]byte `json:"id" id:"markWorkspace"`
 	Label string   `json:"label" rule:"min=1"`
@@ -245,7 +245,7 @@ func (m *Machine) GoneAt(workspace uint32) int64 {
 // StrangersView is what all workspaces without an owner hold together, and may hold, in bytes; Gone
 // is what the rows of removed ones take, and may take.
 //
-//schema:answer workspace Strangers
+//schema:answer workspaceapi Strangers
 type StrangersView struct {
 	Bytes    uint64 `json:"bytes"`
 	MaxBytes uint64 `json:"limitBytes"`

@@ -27,7 +27,7 @@ func (m *Machine) Flows(workspace uint32, p Page) (views []FlowView, more bool) 
 
 // RunView is one run.
 //
-//schema:answer workspace Run
+//schema:answer workspaceapi Run
 type RunView struct {
 	ID      [16]byte   `json:"id" id:"markRun"`
 	Kind    RunKind    `json:"kind"`
@@ -52,7 +52,7 @@ func (v *RunView) Waits() bool { return v.Status == RunWaiting }
 
 // RunCharge is what pays for a run.
 //
-//schema:answer workspace Charge
+//schema:answer workspaceapi Charge
 type RunCharge struct {
 	Charge      ChargeKind  `json:"kind"`
 	ChargeState ChargeState `json:"state" rule:"null" as:"text"`
@@ -187,7 +187,7 @@ func (m *Machine) TestAccess(workspace uint32, host string) []byte {
 
 // InspectionView is what an inspection, or an assessment, came to.
 //
-//schema:answer workspace Comparison
+//schema:answer workspaceapi Comparison
 type InspectionView struct {
 	Kind RunKind
 	// Document is whole, as it was brought; it must not be changed.

@@ -2,7 +2,7 @@ package workspace
 
 // PurchaseView is an order of runs.
 //
-//schema:answer workspace Purchase
+//schema:answer workspaceapi Purchase
 type PurchaseView struct {
 	purchaseFacts
 	WorkspaceID [16]byte

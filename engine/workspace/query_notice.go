@@ -4,7 +4,7 @@ import "slices"
 
 // IssueView is one thing that stops an agent.
 //
-//schema:answer workspace Issue
+//schema:answer workspaceapi Issue
 type IssueView struct {
 	issueFacts
 	Flow [16]byte `json:"flowId" in:"after=id" id:"markFlow"`
@@ -32,7 +32,7 @@ func (m *Machine) Issues(workspace uint32, p Page) (views []IssueView, more bool
 
 // NotificationView is one update of a workspace.
 //
-//schema:answer workspace Notification
+//schema:answer workspaceapi Notification
 type NotificationView struct {
 	noticeFacts
 	Flow [16]byte `json:"flowId" in:"after=reason" rule:"null" id:"markFlow"`
@@ -65,7 +65,7 @@ func (m *Machine) Notifications(workspace uint32, p Page) (views []NotificationV
 
 // AlertsView is what a flow's owner wants to hear, and what was sent.
 //
-//schema:answer workspace AlertSettings
+//schema:answer workspaceapi AlertSettings
 type AlertsView struct {
 	alertFacts
 	Confirmed  bool           `json:"emailConfirmed" in:"after=email" if:"Mails()"`

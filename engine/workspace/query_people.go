@@ -16,7 +16,7 @@ func (x *people) personView(row uint32) (v PersonView, ok bool) {
 
 // OwnedView is a workspace in its owner's list.
 //
-//schema:answer workspace OwnedWorkspace
+//schema:answer workspaceapi OwnedWorkspace
 type OwnedView struct {
 	Row       uint32
 	ID        [16]byte `json:"id" id:"markWorkspace"`
@@ -94,7 +94,7 @@ func (m *Machine) Session(hash [32]byte, surface Surface, now int64) (v SessionV
 
 // LinkView is an agent that asks, or asked, to work in a workspace of its owner's.
 //
-//schema:answer workspace Link
+//schema:answer workspaceapi Link
 type LinkView struct {
 	ID     [16]byte   `json:"id" id:"markLink"`
 	Status LinkStatus `json:"status"`
@@ -139,7 +139,7 @@ func (x *people) linkView(row uint32) LinkView {
 
 // ActView is something that an owner did, or an operator for them.
 //
-//schema:answer workspace Act
+//schema:answer workspaceapi Act
 type ActView struct {
 	actFacts
 	// Action is its name: claim, approve, deny, cancel, confirm_signup, set_billing, rotate_keys,

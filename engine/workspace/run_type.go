@@ -134,7 +134,7 @@ const (
 
 // Finding is what one rule says: what later inspections of the same host are compared with.
 //
-//schema:answer workspace Finding
+//schema:answer workspaceapi Finding
 type Finding struct {
 	// Field is where it is in the document, Verdict and Rule are what it says.
 	Field   string `wire:"1"`

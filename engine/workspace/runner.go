@@ -294,7 +294,7 @@ type UnreadyReply struct {
 
 // Change is a rule that says something else than at the time before.
 //
-//schema:answer workspace VerdictChange
+//schema:answer workspaceapi VerdictChange
 type Change struct {
 	Field  string  `json:"field" rule:"min=1"`
 	Before Finding `json:"before"`

@@ -37,7 +37,7 @@ type RunText struct {
 
 // Call is one call of a verification.
 //
-//schema:answer workspace Call
+//schema:answer workspaceapi Call
 type Call struct {
 	// Case is none, wrong, real, or plain.
 	Case    string `wire:"1" json:"case" rule:"min=1"`
@@ -50,7 +50,7 @@ type Call struct {
 
 // RunEvent is one thing that an agent said it did.
 //
-//schema:answer workspace RunEvent
+//schema:answer workspaceapi RunEvent
 type RunEvent struct {
 	At   int64  `wire:"1" json:"at" as:"time"`
 	Text string `wire:"2" json:"text"`

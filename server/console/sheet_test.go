@@ -254,7 +254,7 @@ func TestTotals(t *testing.T) {
 	invoice := at + "/invoices/" + (&recorder{browser: b}).newestInvoice()
 	b.submit(invoice, invoice+"/paid", fields("note", ""))
 	// 20 + 100 ÷ 12, rounded once.
-	safe(t, b.get(at+"/overview").is(200, "28.33 USD</p>", "2 subscriptions, suspended ones, too",
+	safe(t, b.get(at+"/overview").is(200, "28.33 USD</p>", "2 subscriptions, including suspended ones",
 		"Newest subscriptions", "bob</a> to Year", "Newest invoices"))
 	b.get(bob).is(200, "Monthly recurring revenue (MRR): 8.33 USD")
 	b.get(at+"/invoices").is(200, `id="totals"`, "<strong>20.00 USD</strong>",

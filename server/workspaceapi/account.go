@@ -21,7 +21,7 @@ func (m *Members) getAccount(x *server.Exchange) *server.Fault {
 
 // accountAnswer is what a workspace has and has used.
 //
-//schema:answer workspace WorkspaceAccount
+//schema:answer workspaceapi WorkspaceAccount
 type accountAnswer struct {
 	ID           [16]byte                    `json:"workspace.id" id:"markWorkspace"`
 	Label        string                      `json:"workspace.label"`
@@ -35,7 +35,7 @@ type accountAnswer struct {
 
 // execution is what can run flows, and what that costs.
 //
-//schema:answer workspace Execution
+//schema:answer workspaceapi Execution
 type execution struct {
 	Available bool    `json:"available"`
 	Agents    []Agent `json:"agents" ref:"Agent"`

@@ -27,7 +27,7 @@ func (a *Alerts) getAlerts(x *server.Exchange, flow [16]byte) *server.Fault {
 
 // alertsAnswer is an answer about a flow's alerts.
 //
-//schema:answer workspace Alerts
+//schema:answer workspaceapi Alerts
 type alertsAnswer struct {
 	// Secret is what webhooks are signed with, where it was just made: it is shown this once.
 	Secret string `json:"secret,omitzero" rule:"min=1"`

@@ -13,8 +13,8 @@ import (
 
 // flowRequest is what a flow is to say.
 //
-//schema:described workspace FlowRequest
-//schema:described workspace FlowChange patch
+//schema:described workspaceapi FlowRequest
+//schema:described workspaceapi FlowChange patch
 type flowRequest struct {
 	Name            string `json:"name" rule:"required,min=1,max=120"`
 	URL             string `json:"url" rule:"required,min=1"`
@@ -32,7 +32,7 @@ type flowRequest struct {
 
 // flowSchedule is when a flow's runs begin by themselves.
 //
-//schema:described workspace FlowSchedule
+//schema:described workspaceapi FlowSchedule
 type flowSchedule struct {
 	EveryHours uint32 `json:"everyHours" rule:"required"`
 }

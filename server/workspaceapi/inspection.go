@@ -32,7 +32,7 @@ type examination struct {
 
 // inspectionRequest names what is to be read: an address, or that of a flow.
 //
-//schema:described workspace InspectionRequest
+//schema:described workspaceapi InspectionRequest
 type inspectionRequest struct {
 	URL    string `json:"url" rule:"min=1"`
 	FlowID string `json:"flowId" rule:"min=1"`
@@ -40,7 +40,7 @@ type inspectionRequest struct {
 
 // evaluationRequest names a task, and the product that it is to be done in; a flow has both.
 //
-//schema:described workspace EvaluationRequest
+//schema:described workspaceapi EvaluationRequest
 type evaluationRequest struct {
 	URL    string `json:"url" rule:"min=1"`
 	Task   string `json:"task" rule:"min=1,max=2000"`

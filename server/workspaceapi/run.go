@@ -14,7 +14,7 @@ const answersPurpose = "tollgate answers to agents"
 
 // startRequest starts a run for what its quote says.
 //
-//schema:described workspace StartRequest
+//schema:described workspaceapi StartRequest
 type startRequest struct {
 	Fingerprint string `json:"fingerprint" rule:"required,min=1"`
 }
@@ -169,7 +169,7 @@ func (s *Runs) cancel(kind workspace.RunKind) func(*server.Exchange) *server.Fau
 
 // resumeRequest lets a run go on, with what a person answers its agent.
 //
-//schema:described workspace ResumeRequest
+//schema:described workspaceapi ResumeRequest
 type resumeRequest struct {
 	Answer string `json:"answer" rule:"min=1"`
 }

@@ -36,7 +36,7 @@ func description() server.Description {
 
 // flowVerification is the call that proves that a flow's task was done.
 //
-//schema:described workspace FlowVerification
+//schema:described workspaceapi FlowVerification
 type flowVerification struct {
 	URL string `json:"url" rule:"required,min=1"`
 	// Status is that of the right answer; any 2xx where it is left out.
@@ -70,7 +70,7 @@ func credentialSchema() *server.Schema {
 
 // quote is what a flow's next run would cost and do, and whether it could begin now.
 //
-//schema:answer workspace Quote
+//schema:answer workspaceapi Quote
 type quote struct {
 	Fingerprint string `json:"fingerprint" rule:"min=1"`
 	Ready       bool   `json:"executionAvailable"`
@@ -96,7 +96,7 @@ type quote struct {
 
 // runLimits are how long a run may take, and how long it waits for a person.
 //
-//schema:answer workspace RunLimits
+//schema:answer workspaceapi RunLimits
 type runLimits struct {
 	WallSeconds  uint64 `json:"wallSeconds"`
 	HumanSeconds uint64 `json:"humanSeconds"`
@@ -125,7 +125,7 @@ func askingSchema() *server.Schema {
 
 // billingAnswer is what a workspace may spend, and has.
 //
-//schema:answer workspace Billing
+//schema:answer workspaceapi Billing
 type billingAnswer struct {
 	Paused   bool   `json:"paused"`
 	CapCents uint32 `json:"capCents"`
@@ -135,7 +135,7 @@ type billingAnswer struct {
 
 // monthUsage is what a workspace has used of a month.
 //
-//schema:answer workspace MonthUsage
+//schema:answer workspaceapi MonthUsage
 type monthUsage struct {
 	RunsUsed       uint32      `json:"runsUsed"`
 	FreeRunsUsed   uint32      `json:"freeRunsUsed"`
@@ -151,7 +151,7 @@ type monthUsage struct {
 
 // recentRun is what came of a run, and what it cost.
 //
-//schema:answer workspace RecentRun
+//schema:answer workspaceapi RecentRun
 type recentRun struct {
 	ID        [16]byte             `json:"id" id:"markRun"`
 	Status    workspace.RunStatus  `json:"status"`
@@ -162,7 +162,7 @@ type recentRun struct {
 
 // localLimits are those of the runs that the older local tool reports.
 //
-//schema:answer workspace Limits
+//schema:answer workspaceapi Limits
 type localLimits struct {
 	Limited   bool   `json:"limited"`
 	Window    string `json:"window" rule:"min=1"`

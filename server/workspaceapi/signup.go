@@ -20,7 +20,7 @@ const (
 
 // signupRequest makes a workspace.
 //
-//schema:described workspace SignupRequest
+//schema:described workspaceapi SignupRequest
 type signupRequest struct {
 	Label string `json:"label" rule:"required,min=1,max=80"`
 	// Scopes are what its key may do, out of read, write and run; everything where there are none.
@@ -29,7 +29,7 @@ type signupRequest struct {
 
 // signedUp is a new workspace, with what is shown once.
 //
-//schema:answer workspace SignedUp
+//schema:answer workspaceapi SignedUp
 type signedUp struct {
 	ID        [16]byte    `json:"workspace" id:"markWorkspace"`
 	Key       string      `json:"key" rule:"min=1"`

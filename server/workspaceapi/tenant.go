@@ -21,7 +21,7 @@ func (o *Operator) showTenant(x *server.Exchange) *server.Fault {
 
 // tenantAnswer is a workspace's account and its newest purchases.
 //
-//schema:answer workspace Tenant
+//schema:answer workspaceapi Tenant
 type tenantAnswer struct {
 	workspace.AccountView
 	Purchases []orderAnswer `json:"purchases"`
@@ -30,7 +30,7 @@ type tenantAnswer struct {
 // orderAnswer is a purchase as an operator sees it: with its payment page, and with what is to be
 // given back.
 //
-//schema:answer workspace Order
+//schema:answer workspaceapi Order
 type orderAnswer struct {
 	ID         [16]byte                 `json:"id" id:"markPurchase"`
 	Status     workspace.PurchaseStatus `json:"status" as:"text"`
@@ -129,7 +129,7 @@ func (o *Operator) listTenants(x *server.Exchange) *server.Fault {
 
 // tenantsAnswer is a page of workspaces.
 //
-//schema:answer workspace Tenants
+//schema:answer workspaceapi Tenants
 type tenantsAnswer struct {
 	Workspaces []workspace.TenantView `json:"workspaces"`
 	Next       string                 `json:"nextCursor,omitzero" rule:"min=1"`
@@ -166,7 +166,7 @@ func (o *Operator) listActs(x *server.Exchange) *server.Fault {
 
 // actsAnswer is a page of what operators did.
 //
-//schema:answer workspace Acts
+//schema:answer workspaceapi Acts
 type actsAnswer struct {
 	Acts []workspace.ActView `json:"acts"`
 	Next string              `json:"nextCursor,omitzero" rule:"min=1"`

@@ -49,8 +49,8 @@ func (c *CheckCommand) Run(ctx context.Context, out io.Writer, k *kong.Context) 
 
 // Help says what a check leaves behind.
 func (c *CheckCommand) Help() string {
-	return "This is the decision that your program gets from the client API: nothing is counted, and " +
-		"the check is kept as an audit event."
+	return "This is the decision that your program gets from the client API: nothing is counted, " +
+		"and the check is kept as an audit event."
 }
 
 // number is an exact number on the command line.
