@@ -305,7 +305,7 @@ func (k *correcting) fits(t *turn, units decimal.Decimal) decimal.Decimal {
 	}
 	if p.Credited() && !p.Feature.Credits.Fallback {
 		purse := t.PurseOf(k.owner, p.Feature.Credits.Pool, k.now)
-		_, kept := t.heldBeside(k.owner, p, k.now)
+		_, kept := t.reservedOf(k.owner, p, k.now)
 		purse.Keep(kept)
 		units = decimal.Min(units, purse.Coverable(units, &p.Feature.Credits))
 	}

@@ -200,7 +200,7 @@ func (k *correcting) recredit(t *turn, units decimal.Decimal) engine.Outcome {
 		return engine.OutcomeDone
 	}
 	k.at = k.projection.PlaceOf(k.Spot, k.original.Feature)
-	_, was.Kept = t.heldBeside(k.owner, k.at, k.now)
+	_, was.Kept = t.reservedOf(k.owner, k.at, k.now)
 	was.Forced = k.forced
 	r, outcome := t.PlanCorrection(k.owner, k.at, was, units, k.now)
 	if outcome.Refused() {

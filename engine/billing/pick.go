@@ -162,7 +162,7 @@ func (s *state) pick(
 			c, feature, book.Place{Subscription: row, Counter: b.FirstCounter}, b.Version)
 		full := carries && at.Feature.Full(s.Counters.Reading(at.Counter, at.Feature))
 		if customer.Held && carries && !full {
-			full = at.Feature.FullBeside(s.Counters.Reading(at.Counter, at.Feature),
+			full = at.Feature.FullWithHeld(s.Counters.Reading(at.Counter, at.Feature),
 				s.Held.Units(b.Customer, row, feature, now))
 		}
 		if b.Due <= now {
@@ -227,16 +227,16 @@ func (t *turn) pickThen(c *catalogs.Catalog, u *usageTarget, occurredAt int64) b
 // fullThen reports whether the limit for usage at an instant is reached, with what is held where it
 // is compared with the present counter.
 func (t *turn) fullThen(u *usageTarget, at *book.Place, closed bool, occurredAt int64) bool {
-	held, _ := t.heldBeside(u.customer, *at, u.now)
+	held, _ := t.reservedOf(u.customer, *at, u.now)
 	if !closed {
-		return at.Feature.FullBeside(t.Counters.Reading(at.Counter, at.Feature), held)
+		return at.Feature.FullWithHeld(t.Counters.Reading(at.Counter, at.Feature), held)
 	}
 	l := t.OpenProjection(at.Subscription)
 	t.Spend(2 * l.Weight())
 	spot, _ := l.SpotAt(occurredAt, at.Feature.Feature)
 	total, f, present := l.Compared(spot.Closed, at.Feature.Feature)
 	if present {
-		return f.FullBeside(total, held)
+		return f.FullWithHeld(total, held)
 	}
 	return f.Full(total)
 }
@@ -304,7 +304,7 @@ func (s *state) foresee(customer *book.CustomerRow, d *Decision, now int64) (
 		}
 		h.offer(book.Place{
 			Subscription: row, Counter: l.Sub.FirstCounter + slot, Feature: f,
-		}, l.Sub.Life(), f.FullBeside(l.Counters[slot].Reading(f), held))
+		}, l.Sub.Life(), f.FullWithHeld(l.Counters[slot].Reading(f), held))
 	}
 	if p = h.best(); !p.Found() {
 		d.Reason = reason
@@ -318,8 +318,8 @@ func (s *state) foresee(customer *book.CustomerRow, d *Decision, now int64) (
 	return p, l.Counters[p.Counter-l.Sub.FirstCounter].Reading(p.Feature)
 }
 
-// heldBeside returns what a customer's reservations hold of a place's feature and of its credits.
-func (t *turn) heldBeside(
+// reservedOf returns what a customer's reservations hold of a place's feature and of its credits.
+func (t *turn) reservedOf(
 	customer uint32, at book.Place, now int64,
 ) (units, kept decimal.Decimal) {
 	if at.Feature == nil || !t.Customers.Read(customer).Held {

@@ -251,7 +251,7 @@ func (p *part) plan(t *turn, h *settling, occurredAt int64) engine.Outcome {
 			return engine.OutcomeCustomerArchived
 		}
 	}
-	held, _ := t.heldBeside(u.customer, u.place, h.now)
+	held, _ := t.reservedOf(u.customer, u.place, h.now)
 	u.kept = p.keeps(t, h)
 	for j := range h.parts { // what parts before it are to burn is gone then
 		if h.parts[j].item == p.item {
@@ -276,7 +276,7 @@ func (p *part) keeps(t *turn, h *settling) decimal.Decimal {
 	if !u.place.Credited() {
 		return decimal.Decimal{}
 	}
-	_, kept := t.heldBeside(u.customer, u.place, h.now)
+	_, kept := t.reservedOf(u.customer, u.place, h.now)
 	for j := range h.items {
 		if h.items[j].Pool == u.place.Feature.Credits.Pool && (j == p.item || !h.waits(p, j)) {
 			kept = sums.Remaining(kept, h.items[j].Credits)

@@ -329,7 +329,7 @@ func (a *allotment) place(t *turn, feature uint32) (at book.Place, reason Reason
 func (t *turn) roomFor(customer uint32, at book.Place, now int64) (r room) {
 	n := t.Counters.Read(at.Counter)
 	r.used = decimal.Max(n.Reading(at.Feature), n.Next)
-	r.held, _ = t.heldBeside(customer, at, now)
+	r.held, _ = t.reservedOf(customer, at, now)
 	if at.Feature.HasMax {
 		r.limited, r.limit = true, at.Feature.Max
 		r.left = sums.Remaining(r.limit, sums.Of(r.used, r.held))
@@ -378,7 +378,7 @@ func (a *allotment) credit(
 // freeCredits are a customer's credits for a feature that no reservation holds.
 func (t *turn) freeCredits(customer uint32, at book.Place, now int64) credits.Purse {
 	u := t.PurseOf(customer, at.Feature.Credits.Pool, now)
-	_, kept := t.heldBeside(customer, at, now)
+	_, kept := t.reservedOf(customer, at, now)
 	u.Keep(kept)
 	return u
 }

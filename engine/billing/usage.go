@@ -76,7 +76,7 @@ func (c *RecordUsage) Apply(t *turn) engine.Outcome {
 	var u usage
 	u.customer, u.feature, u.place, u.recordedAt = customer, at.number, at.Place, now
 	if row.Held {
-		u.held, u.kept = t.heldBeside(customer, at.Place, now)
+		u.held, u.kept = t.reservedOf(customer, at.Place, now)
 	}
 	if outcome = u.price(c, catalog.Feature(at.number)); outcome != engine.OutcomeDone {
 		return outcome
@@ -314,7 +314,7 @@ func (u *usage) compare(
 	if u.forced {
 		units = decimal.Decimal{}
 	}
-	return f.CompareBeside(total, u.held, units)
+	return f.CompareWithHeld(total, u.held, units)
 }
 
 // settler learns that a usage event which settles a reservation was counted.

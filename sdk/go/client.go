@@ -213,7 +213,7 @@ func (c *Client) Do(ctx context.Context, r Request) (Answer, error) {
 		case err == nil && answer.Status != 503 && answer.Status != 429, errors.Is(err, ErrActor):
 			return answer, err
 		case c.Patience > 0 && refused >= len(c.nodes) && time.Since(begin) >= c.Refused:
-			return Answer{}, c.nobodyListens()
+			return Answer{}, c.noListener()
 		case ctx.Err() != nil:
 			return Answer{}, c.lastWord(ctx, answer, err)
 		case r.Once && (err != nil || unsure(answer)):
@@ -248,7 +248,7 @@ func named(actor string) bool {
 // ErrRefused means that no node took a connection.
 var ErrRefused = errors.New("connection refused")
 
-func (c *Client) nobodyListens() error {
+func (c *Client) noListener() error {
 	return fmt.Errorf("cannot connect to %s: %w. Is a node running there?",
 		strings.Join(c.nodes, ", "), ErrRefused)
 }

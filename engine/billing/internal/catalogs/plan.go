@@ -257,17 +257,17 @@ func (f *PlanFeature) Compare(total, units decimal.Decimal) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// CompareBeside is Compare for a customer with reserved units: a hard limit refuses what exceeds it
-// together with them, and is reached without them.
-func (f *PlanFeature) CompareBeside(total, held, units decimal.Decimal) engine.Outcome {
+// CompareWithHeld is Compare for a customer with reserved units: a hard limit refuses what exceeds
+// it together with them, and is reached without them.
+func (f *PlanFeature) CompareWithHeld(total, held, units decimal.Decimal) engine.Outcome {
 	if !held.IsZero() && f.Compare(sums.Of(total, held), units) == engine.OutcomeHardLimit {
 		return engine.OutcomeHardLimit
 	}
 	return f.Compare(total, units)
 }
 
-// FullBeside is Full with units that reservations hold.
-func (f *PlanFeature) FullBeside(used, held decimal.Decimal) bool {
+// FullWithHeld is Full with units that reservations hold.
+func (f *PlanFeature) FullWithHeld(used, held decimal.Decimal) bool {
 	return f.Full(sums.Of(used, held))
 }
 

@@ -111,7 +111,7 @@ func (l *Projection) addLate(
 	total = sums.Of(total, units)
 	outcome := at.compare(limit, total, units)
 	if present && !at.Forced && !outcome.Refused() {
-		outcome = limit.CompareBeside(total, at.Held, units)
+		outcome = limit.CompareWithHeld(total, at.Held, units)
 	}
 	if outcome.Refused() {
 		return outcome
