@@ -14,9 +14,9 @@ import (
 // needs more moves the tail to a larger buffer.
 const slack = 1 << 20
 
-// firstTail is the capacity that the first tail of a part begins with. It doubles until the tail has
-// room for a segment, as those of later segments have at once: a machine that records little does not
-// pay for more.
+// firstTail is the capacity that the first tail of a part begins with. It doubles until the tail
+// has room for a segment, as those of later segments have at once: a machine that records little
+// does not pay for more.
 const firstTail = 64 << 10
 
 // Journal is the journal of one state machine: of each part the manifest of its sealed segments,
