@@ -178,15 +178,24 @@ dist: ## make a release in bin/dist: tarballs, debs, image, SHA256SUMS, bills of
 
 .PHONY: test
 test: ## everything that proves it works
-	@MAKE="$(MAKE)" .ci/stages compile "processes programs modules" "format race-others race-machines" \
-		"unit race-load fuzz vet"
+	@MAKE="$(MAKE)" .ci/stages compile "processes programs modules" "compile-modules unit race-load fuzz vet" \
+		-- "compile-race format race-others race-machines"
 	@echo "All tests passed."
 
-# Lanes that start together would compile much of it twice, each for itself.
-.PHONY: compile
+# Lanes that start together would compile much of it twice, each for itself. What the race detector
+# runs over is compiled for it alone. Collecting garbage less often, a compiler takes an eighth less of
+# the processor.
+.PHONY: compile compile-modules compile-race
+compile compile-modules compile-race: export GOGC := 400
 compile: ## compile all packages and their tests
-	@set -e; for module in . $(NESTED); do \
-		cd "$(CURDIR)/$$module"; go list -export -deps -test ./... > /dev/null; done
+	@go list -export -deps -test ./... > /dev/null
+
+compile-modules:
+	@set -e; for module in $(NESTED); do go list -C $$module -export -deps -test ./... > /dev/null; done
+
+compile-race: export CGO_ENABLED := 1
+compile-race:
+	@go list -race -export -deps -test $(RACED) $(MACHINES) > /dev/null
 
 .PHONY: check
 check: ## a quick answer on what a change touches; PKG=./engine/price: as if this package had changed
@@ -195,7 +204,7 @@ check: ## a quick answer on what a change touches; PKG=./engine/price: as if thi
 .PHONY: test-long
 test-long: export RAPID_CHECKS := 1000
 test-long: ## more of everything: for every night, some two hours
-	$(MAKE) compile format vet unit programs modules processes
+	$(MAKE) compile compile-modules format vet unit programs modules processes
 	go test ./cmd/generate -run TestAFieldTakesThreeStatements -args -build
 	go test -timeout 15m $(TESTFLAGS) $(RACED)
 	go test -count=1 -timeout 30m $(TESTFLAGS) ./bench/browsertest -args -every
