@@ -20,7 +20,6 @@ import (
 	"tollgate/cluster/backup"
 	"tollgate/cluster/segments"
 	"tollgate/engine"
-	"tollgate/engine/journal"
 	"tollgate/engine/workspace"
 )
 
@@ -40,7 +39,7 @@ func emptyMachine(shard uint16) engine.Machine {
 		return workspace.New(workspace.Config{Shard: shard})
 	}
 	l := newLedger(shard)
-	l.journal = journal.New()
+	l.journal = shortSegments()
 	return l
 }
 
@@ -357,7 +356,7 @@ func (p *brokenPipe) Write(b []byte) (int, error) {
 func TestBackupsThatCannotBeMade(t *testing.T) {
 	inCluster(t, func(_ string, c *Config) { withJournal(c) }, func(c *nodes) {
 		leader := c.leader()
-		c.fill(leader, 1)
+		c.fill(leader, 8)
 		n := c.node[leader]
 		_, err := n.Backup(context.Background(), &brokenPipe{2 << 20}, BackupOptions{})
 		require.ErrorIs(t, err, errPipe)

@@ -244,9 +244,12 @@ func (c *nodes) converge() {
 	})
 }
 
+// shortSegments makes a journal that seals a segment every MiB.
+func shortSegments() *journal.Journal { return journal.NewCutting(1 << 20) }
+
 // withJournal gives the billing ledger a journal whose records all belong to owner 1.
 func withJournal(c *Config) {
-	c.Billing.Machine.(*ledger).journal = journal.New()
+	c.Billing.Machine.(*ledger).journal = shortSegments()
 	c.Billing.Indexer = func(r journal.Record, add func(owner uint32, at int64, ordinal uint32)) {
 		add(r.Owner, r.At, 0)
 	}
