@@ -269,7 +269,7 @@ func (k *correcting) reached(t *turn, keyNode, bindings uint32) engine.Outcome {
 	f, w := &t.budgets.Forest, charging.For{Env: k.env.Number, Customer: k.owner, KeyNode: keyNode}
 	counted := k.counts()
 	if len(counted) == 0 {
-		if _, ok := f.Choose(w); !ok {
+		if _, ok := f.Choose(&w); !ok {
 			return engine.OutcomeBudgetUnknown
 		}
 		return engine.OutcomeDone
@@ -281,7 +281,7 @@ func (k *correcting) reached(t *turn, keyNode, bindings uint32) engine.Outcome {
 	if row, _ := t.holds.Find(w.Env, &k.original.Reservation); row != 0 {
 		w.Named, w.KeyNode = []byte(t.holds.WordsOf(row).Budget), 0
 	}
-	if node, ok := f.Choose(w); !ok || !f.Within(node, keyNode) {
+	if node, ok := f.Choose(&w); !ok || !f.Within(node, keyNode) {
 		return engine.OutcomeBudgetUnknown
 	}
 	return engine.OutcomeDone

@@ -51,7 +51,7 @@ func (a *allotment) budget(
 	if !t.Customers.Read(a.customer).Budgeted && named == "" && keyNode == 0 {
 		return engine.OutcomeDone
 	}
-	node, ok := t.budgets.Forest.Choose(charging.For{
+	node, ok := t.budgets.Forest.Choose(&charging.For{
 		Env: a.env, Customer: a.customer, Named: []byte(named), KeyNode: keyNode,
 	})
 	switch {

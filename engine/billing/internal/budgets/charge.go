@@ -45,8 +45,9 @@ type For struct {
 
 // Choose is the node that a request counts at: the one that it names, else the lower one of the
 // customer's and the API key's; 0: no budget applies. It must be at or below both of these, and
-// where there are none, none can be named: false. It allocates nothing.
-func (f *Forest) Choose(w For) (node uint32, ok bool) {
+// where there are none, none can be named: false. It allocates nothing, and takes a pointer, since a
+// copy of what was just written would wait for that.
+func (f *Forest) Choose(w *For) (node uint32, ok bool) {
 	if !f.Any(w.Env) {
 		return 0, len(w.Named) == 0 && w.KeyNode == 0
 	}

@@ -681,7 +681,7 @@ func TestWhoseBudgetApplies(t *testing.T) {
 		{3, "globex", "org", "globex"},
 		{2, "", "acme", "refused"},
 	} {
-		node, ok := f.Choose(For{
+		node, ok := f.Choose(&For{
 			Env: 1, Customer: c.customer, Named: []byte(c.named), KeyNode: f.Named(1, []byte(c.bound)),
 		})
 		got := "refused"
@@ -692,7 +692,7 @@ func TestWhoseBudgetApplies(t *testing.T) {
 		}
 		require.Equal(t, c.want, got, "%+v", c)
 	}
-	_, ok := f.Choose(For{Env: 2, Customer: 1, Named: []byte("acme")})
+	_, ok := f.Choose(&For{Env: 2, Customer: 1, Named: []byte("acme")})
 	require.False(t, ok, "another environment's")
 }
 

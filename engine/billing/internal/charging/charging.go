@@ -63,7 +63,7 @@ type Charge struct {
 // reservations expire that are over. Nil: it counts in no budget. A refusal is in the reply. The
 // charge is valid until the next Plan.
 func (b *Budgets) Plan(t *lifecycle.Runner, u *Usage) (*Charge, engine.Outcome) {
-	node, ok := b.Forest.Choose(u.For)
+	node, ok := b.Forest.Choose(&u.For)
 	switch {
 	case !ok:
 		return nil, engine.OutcomeBudgetUnknown

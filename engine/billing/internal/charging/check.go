@@ -41,7 +41,7 @@ func (b *Budgets) Judge(w budgets.For, c *budgets.Charge, now int64, full bool) 
 ) {
 	lock := b.Forest.Lock(w.Env)
 	lock.RLock()
-	node, ok := b.Forest.Choose(w)
+	node, ok := b.Forest.Choose(&w)
 	if ok && node != 0 {
 		refused, o = b.Forest.Foresee(node, []budgets.Charge{*c}, now, full)
 	}

@@ -43,7 +43,7 @@ type Correcting struct {
 func (b *Budgets) PlanCorrection(t *lifecycle.Runner, k *Correcting) (*Correction, engine.Outcome) {
 	node, ok := uint32(0), true
 	if !k.Void && (k.Units.Sign() > 0 || k.Cost.Sign() > 0) {
-		if node, ok = b.Forest.Choose(k.For); !ok {
+		if node, ok = b.Forest.Choose(&k.For); !ok {
 			return nil, engine.OutcomeBudgetUnknown
 		}
 	}
