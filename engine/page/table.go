@@ -152,6 +152,10 @@ func (t *Table[T]) Read(row uint32) *T {
 	return &(*t.chunks.Load())[i>>t.chunkShift].rows[i&t.chunkMask]
 }
 
+// Handing reports whether a snapshot is running that may have to be handed pages. While none is, the
+// writer may change records that it has Read, until the next Begin.
+func (t *Table[T]) Handing() bool { return t.store.running.Load() != nil }
+
 // Write returns the record of a row for changing, after handing its page to a running snapshot
 // that does not have it yet. For the writer. The pointer is good until the next Begin.
 func (t *Table[T]) Write(row uint32) *T {

@@ -258,7 +258,7 @@ type Counted struct {
 }
 
 // appendHead appends the fields of Counted but for Limits, which follow, and Node.
-func appendHead(dst []byte, c *Charge, now int64) []byte {
+func (f *Forest) appendHead(dst []byte, c *Charge, now int64) []byte {
 	dst = wire.AppendUint(dst, 1, uint64(c.Feature))
 	if c.Currency != [3]byte{} {
 		dst = append(dst, 2<<3|2, 3, c.Currency[0], c.Currency[1], c.Currency[2])
@@ -272,7 +272,14 @@ func appendHead(dst []byte, c *Charge, now int64) []byte {
 	} else {
 		dst = dst[:begin-2]
 	}
-	return wire.AppendInt(dst, 6, now)
+	if f.at.now != now {
+		var text [binary.MaxVarintLen64 + 1]byte
+		f.at.now, f.at.text = now, briefOf(wire.AppendInt(text[:0], 6, now))
+	}
+	if f.at.text == 0 {
+		return wire.AppendInt(dst, 6, now)
+	}
+	return f.at.text.append(dst)
 }
 
 // AppendNode appends Node to a Counted that has none.
@@ -357,15 +364,19 @@ func (f *Forest) Charge(
 	}
 	currency, price := c.short()
 	low, _ := c.Price.Low()
-	limits := appendHead(slices.Grow(record, recordBytes), c, now)
+	limits := f.appendHead(slices.Grow(record, recordBytes), c, now)
 	head := len(limits)
 	limits = wire.OpenMessage(limits, 7)
 	begin := len(limits)
 	mixed := uint64(0)
 	lock := f.Lock(env)
 	lock.Lock()
+	handing := f.limits.Handing()
 	for _, row := range f.takings[:f.taken] {
-		l := f.limits.Write(row)
+		l := f.limits.Read(row)
+		if handing {
+			l = f.limits.Write(row)
+		}
 		if l.plain(currency, price, now) {
 			l.Used.IncreaseLow(low, price)
 		} else {
@@ -374,9 +385,8 @@ func (f *Forest) Charge(
 				continue
 			}
 		}
-		if n := int(l.text >> 56); n != 0 {
-			end := len(limits) + n
-			limits = binary.LittleEndian.AppendUint64(limits, l.text)[:end]
+		if l.text != 0 {
+			limits = l.text.append(limits)
 		} else {
 			limits = binary.AppendUvarint(limits, uint64(row))
 			limits = binary.AppendUvarint(limits, l.Born)

@@ -54,6 +54,11 @@ type Forest struct {
 	// that were visited.
 	takings        [MaxLevels * MaxLimits]uint32
 	taken, visited int
+	// at is the instant of the charge before, as Counted.At has it.
+	at struct {
+		now  int64
+		text brief
+	}
 }
 
 // Lists are heads of lists of free rows, and how many limits there have been.

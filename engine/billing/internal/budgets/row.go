@@ -102,9 +102,8 @@ type shortcut struct {
 	// the limit less what is held, and below the next threshold. 0: what an event counts has to be
 	// decided, as where the window has counted nothing yet.
 	room uint64
-	// text is the row and Born as Counted.Limits has them, its length in the highest byte; 0: it takes
-	// more than seven bytes.
-	text uint64
+	// text is the row and Born as Counted.Limits has them.
+	text brief
 	// above is the next limit on the way to the root: see Forest.first.
 	above uint32
 	// code is that of the limit's currency, where it is of the price of all features; 0: it is not;

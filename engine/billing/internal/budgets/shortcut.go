@@ -43,13 +43,28 @@ func (l *Limit) shorten(row uint32) {
 	if l.code = 0; l.Of == MeasurePrice && l.Feature == 0 {
 		l.code = code(l.Currency)
 	}
-	var text [2*binary.MaxVarintLen64 + 1]byte
-	n := binary.PutUvarint(text[:], uint64(row))
-	n += binary.PutUvarint(text[n:], l.Born)
-	if l.text = 0; n < 8 {
-		l.text = binary.LittleEndian.Uint64(text[:]) | uint64(n)<<56
-	}
+	var text [2 * binary.MaxVarintLen64]byte
+	l.text = briefOf(binary.AppendUvarint(binary.AppendUvarint(text[:0], uint64(row)), l.Born))
 	l.measure()
+}
+
+// brief is up to seven bytes of a record that are stored at once, with their number in the highest
+// byte; 0: there are none, or more.
+type brief uint64
+
+func briefOf(text []byte) (b brief) {
+	if len(text) > 7 {
+		return 0
+	}
+	for i, x := range text {
+		b |= brief(x) << (8 * i)
+	}
+	return b | brief(len(text))<<56
+}
+
+func (b brief) append(dst []byte) []byte {
+	end := len(dst) + int(b>>56)
+	return binary.LittleEndian.AppendUint64(dst, uint64(b))[:end]
 }
 
 // measure sets the room.
