@@ -178,7 +178,7 @@ func (f *Forest) Ask(node uint32, c *Charge, now int64) (refused *Refusal, o eng
 		}
 		l := f.limits.Read(row)
 		if !l.plain(currency, price, now) {
-			if l.code == closed {
+			if l.code == refusing {
 				return refuse(f, node, c, now)
 			}
 			amount, takes := l.takes(c)

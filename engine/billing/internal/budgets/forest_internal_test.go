@@ -484,7 +484,7 @@ func (m *model) checkShortcuts(key string) {
 			l.shorten(limit)
 			require.LessOrEqual(m, room, l.room, "what is known is no more than what there is")
 			if refuses {
-				l.code, refuses = closed, false
+				l.code, refuses = refusing, false
 			}
 			require.Equal(m, code, l.code)
 			require.Equal(m, m.f.limits.Read(limit).text, l.text)

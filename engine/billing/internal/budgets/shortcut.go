@@ -10,9 +10,9 @@ import (
 
 const (
 	// A frozen or archived node refuses all charges. If it has limits, the code of its first one is
-	// closed; if it has none, shut stands in place of a limit.
-	shut   = ^uint32(0)
-	closed = 1
+	// refusing; if it has none, shut stands in place of a limit.
+	shut     = ^uint32(0)
+	refusing = 1
 	// roomy is a room that nothing bounds: sums of two such numbers do not overflow.
 	roomy = 1 << 62
 )
@@ -70,7 +70,7 @@ func (b brief) append(dst []byte) []byte {
 // measure sets the room.
 func (l *Limit) measure() {
 	l.room = 0
-	if used, ok := l.Used.Above(); !l.Touched || !ok || used >= roomy || l.code <= closed {
+	if used, ok := l.Used.Above(); !l.Touched || !ok || used >= roomy || l.code <= refusing {
 		return
 	}
 	room := uint64(roomy)
@@ -140,11 +140,11 @@ func link(f *Forest, node uint32) (visited int) {
 	for row := n.FirstLimit; row != 0; visited++ {
 		l := f.limits.Read(row)
 		to := cmp.Or(l.Next, above)
-		if l.above != to || (l.code == closed) != refuses { // a write may copy a page for a snapshot
+		if l.above != to || (l.code == refusing) != refuses { // a write may copy a page for a snapshot
 			l = f.limits.Write(row)
 			l.above = to
 			if l.shorten(row); refuses {
-				l.code = closed
+				l.code = refusing
 			}
 		}
 		row, refuses = l.Next, false

@@ -54,7 +54,7 @@ func TestAChangeVisitsWhatLeadsThroughIt(t *testing.T) {
 	}
 	_, o := f.Ask(f.Named(1, []byte("7")), &c, day)
 	require.Equal(t, engine.OutcomeDone, o)
-	require.True(t, f.limits.Read(f.nodes.Read(f.Named(1, []byte("team"))).FirstLimit).code > closed)
+	require.True(t, f.limits.Read(f.nodes.Read(f.Named(1, []byte("team"))).FirstLimit).code > refusing)
 }
 
 // TestAPutWalksTheNodesOnce: whatever the number of its limits.
