@@ -114,15 +114,15 @@ func (s *Projector) beyond(row uint32, amount decimal.Decimal) (beyond bool, met
 
 // billAbove is the same of a projection that has begun a period, or another plan version: usage
 // that was ahead counts now, and the amount may be a lower one.
-func (l *Projection) billAbove(at int64) {
+func billAbove(l *Projection, at int64) {
 	amount := l.Version().InvoiceAbove
-	if l.Sub.EndedAt == 0 && !amount.IsZero() && len(l.Unpaid) < maxUnpaid && l.beyond(amount) {
+	if l.Sub.EndedAt == 0 && !amount.IsZero() && len(l.Unpaid) < maxUnpaid && beyond(l, amount) {
 		issueInterim(l, at)
 	}
 }
 
 // beyond is the same of a projection.
-func (l *Projection) beyond(amount decimal.Decimal) (beyond bool) {
+func beyond(l *Projection, amount decimal.Decimal) bool {
 	sum := unbilledSum{rated: func(key book.SequenceKey, slot uint32) decimal.Decimal {
 		return *l.rated(key.Version, slot)
 	}}

@@ -57,7 +57,7 @@ func (l *Projection) ChangePlan(
 	if kind == book.ChangeUpgrade {
 		made.Status, made.EffectiveAt = book.ChangeCompleted, now
 		l.upgrade(to, now)
-		l.billAbove(now)
+		billAbove(l, now)
 	}
 	l.changes = append(l.changes, heldPlanChange{PlanChange: made})
 	l.Emit(accounts.WebhookSubscriptionChanged, now)

@@ -214,7 +214,7 @@ func (l *Projection) step(at int64) {
 	switch {
 	case l.Sub.EndedAt == 0 && l.Sub.PeriodEnd == at:
 		l.endPeriod(at)
-		l.billAbove(at)
+		billAbove(l, at)
 	case l.Sub.IssueAt == at:
 		l.issuePeriod(at)
 	case l.Sub.AdjustAt == at:
