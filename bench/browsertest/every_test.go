@@ -247,7 +247,8 @@ func (b *browser) everyPageOfAPortal(origin, link string) {
 // everyPageOfAnOwner goes to all pages of who owns a workspace.
 func (b *browser) everyPageOfAnOwner(origin string) {
 	b.t.Helper()
-	b.crawl(origin, ownerpages.Paths(), nil, origin+"/console", origin+"/console/search?q=e")
+	b.crawl(origin, ownerpages.Paths(), nil, origin+"/console", origin+"/console/search?q=e",
+		origin+"/console/purchases/buy?runs=2")
 }
 
 // TestRowsAreTold: a page belongs to the row with the fewest parameters that it can be of.

@@ -61,6 +61,19 @@ func (m *Machine) Purchases(workspace uint32, p Page) (views []PurchaseView, mor
 	return list(&p, chainOf(&s.purchases, workspace, w.Purchases, s.purchaseView))
 }
 
+// PurchaseAsks says why an owner's purchase of so many cents would have to be approved at an instant
+// of log time; ReasonNone where the saved card would pay it at once.
+func (m *Machine) PurchaseAsks(workspace, cents uint32, now int64) ApprovalReason {
+	s := m.read()
+	defer s.mu.RUnlock()
+	w, ok := s.workspace(workspace)
+	if !ok {
+		return ReasonNoCard
+	}
+	w.Ledger.roll(max(now, s.log.Stamp()))
+	return w.chargeable(cents, false)
+}
+
 // PaymentTasks returns at most limit purchases that have the task, oldest first, after purchase
 // number after; 0 starts at the first.
 func (m *Machine) PaymentTasks(kind PaymentTask, after uint32, limit int) (views []PurchaseView) {

@@ -183,7 +183,7 @@ type keysData struct {
 	Manage          bool
 	Label, Customer string
 	Scope           string
-	Pager           pager
+	Pager           page.Pager
 	// Acted is the key whose form was refused, with the field Field; the others are as ever.
 	Acted, Field string
 	// Only is the id of the one key that is listed, which the search found; "" lists all.
@@ -230,7 +230,7 @@ func showKeys(v *visit) {
 		}
 	}
 	list = inUseFirst(list)
-	list, data.Pager = pageOf(v, data.Base, list, nil)
+	list, data.Pager = pageOf(v, data.Base, list, nil, "key")
 	for _, key := range list {
 		to := &data.Keys
 		if !key.RevokedAt.IsZero() {

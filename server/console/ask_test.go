@@ -229,6 +229,36 @@ func TestARefusedFormKeepsItsValues(t *testing.T) {
 		is(400, `value="no address"`, `value="d"`)
 }
 
+// TestAGrantSaysWhatItOpens: what the engine foresees is on the question.
+func TestAGrantSaysWhatItOpens(t *testing.T) {
+	n := start(t)
+	b := n.signedIn()
+	b.furnish()
+	const at = "/console/accounts/demo/sandbox"
+	const anna = at + "/customers/anna"
+	b.submit(at+"/catalog", at+"/catalog", fields("document", strings.NewReplacer(
+		"features:\n  - {", "features:\n  - {key: shots, name: Shots}\n  - {",
+		"    features:\n", "    features:\n      - {key: shots, pricingType: included, "+
+			"pricing: {credits: {pool: studio, weight: 1}}}\n",
+		"key: team", "key: studio",
+	).Replace(catalog), "action", "apply"))
+	b.submit(anna, anna+"/subscriptions", fields("plan", "studio"))
+	b.submit(anna, anna+"/pools", fields("name", "studio", "hard", "true"))
+	pool := b.firstLink(anna, at+"/pools/[0-9a-f-]+")
+	const opens = "No longer denied for want of credits</dt><dd>shots<"
+	grant := func() shown {
+		form := b.fill(pool, fields("amount", "5"))
+		asked := b.asked(pool+"/grantCredits", form).is(200)
+		b.send(pool+"/grantCredits", b.confirmed(asked, form)).is(303)
+		return asked
+	}
+	grant().is(200, opens, "Balance afterwards</dt><dd>5<")
+	require.NotContains(t, grant().is(200, "Balance afterwards</dt><dd>10<").body, opens)
+	b.submit(pool, pool+"/deductCredits", fields("amount", "10"))
+	b.submit(pool, pool+"/freezePool", fields())
+	require.NotContains(t, grant().is(200, "The pool is frozen").body, opens)
+}
+
 // TestMessagesAreSentOnce: the forms that send messages to a webhook endpoint, each sent twice,
 // send once, though what the first sent was delivered before the second.
 func TestMessagesAreSentOnce(t *testing.T) {

@@ -50,7 +50,7 @@ const (
 	// askedBudgets; shownBudgets is how many it shows, and shownLimits how many limits of each.
 	lookedBudgets = 1000
 	askedBudgets  = 40
-	shownBudgets  = 50
+	shownBudgets  = 40
 	shownLimits   = 2
 )
 

@@ -37,7 +37,7 @@ type catalogData struct {
 	Manage bool
 	// Plans are a page of the catalog's, or the one whose price is calculated.
 	Plans []bill.Plan
-	Pager pager
+	Pager page.Pager
 	// Document is empty where it is Large: there is a file then.
 	Document string
 	Large    bool
@@ -156,7 +156,7 @@ type planData struct {
 	Version     int
 	Subscribers []api.Subscriber
 	CSV         string
-	Pager       pager
+	Pager       page.Pager
 }
 
 // subscriberList is a page of a plan's subscribers.
@@ -180,7 +180,8 @@ func showPlan(v *visit) {
 	}
 	list := need[subscriberList](v, v.admin, call)
 	data.CSV = data.Base + "/subscribers.csv?" + keep.Encode()
-	data.Subscribers, data.Pager = list.Subscribers, v.pages(data.Base, list.NextCursor, keep)
+	data.Subscribers = list.Subscribers
+	data.Pager = v.pages(data.Base, list.NextCursor, keep).Of(len(list.Subscribers), "subscriber")
 	v.show(v.below(v.environmentPage("plan", "Catalog", "Plan "+key, "", data),
 		"Catalog", v.base()+"/catalog"))
 }
@@ -223,12 +224,12 @@ func showCatalog(v *visit, looked *catalogData) {
 	} else {
 		from, _ := strconv.Atoi(v.query("cursor"))
 		from = min(max(from, 0), len(plans))
-		next := ""
-		if to := from + catalogPlans; to < len(plans) {
+		to, next := min(from+catalogPlans, len(plans)), ""
+		if to < len(plans) {
 			next = strconv.Itoa(to)
 		}
-		data.Plans = bill.InWords(plans[from:min(from+catalogPlans, len(plans))])
-		data.Pager = v.pages(data.Base, next, nil)
+		data.Plans = bill.InWords(plans[from:to])
+		data.Pager = v.pages(data.Base, next, nil).Within(from, to-from, len(plans), "plan")
 		data.Features = planned(v.console.config.Machine.Features(v.env), plans)
 	}
 	if more := len(data.Features) - catalogFeatures; more > 0 {

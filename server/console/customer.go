@@ -65,7 +65,7 @@ type customersData struct {
 	// Refused reports whether the list was not read, since its query has a mistake.
 	Refused   bool
 	Unmatched []api.UnmatchedName
-	Pager     pager
+	Pager     page.Pager
 	// Fields are what the form to create one was left with.
 	Fields url.Values
 	// First is the request that creates the first one, where there is none.
@@ -156,15 +156,7 @@ func (d customersData) DaysLate(a api.StandingAmount) string {
 	if days == 0 {
 		return "less than a day"
 	}
-	return count(days, "day")
-}
-
-// count is a number of things, in words.
-func count(n int, one string) string {
-	if n != 1 {
-		one += "s"
-	}
-	return page.Amount(n) + " " + one
+	return page.Count(days, "day")
 }
 
 // Pays are the amounts of its subscriptions in a month.
@@ -320,6 +312,7 @@ type customerData struct {
 	Entitlements  []entitlement
 	Blocked       blockedFeatures
 	Plans         []api.Plan   // that the forms offer
+	ManyPlans     bool         // they are too many for a choice: their key is typed
 	Gone          bool         // archived or erased: nothing new begins
 	Details       []api.Detail // that a subscription may have
 	Invoices      []invoice
@@ -334,6 +327,41 @@ type customerData struct {
 	Own           []*budgetNode // budgets of their own
 	Activity      activityList
 	Fields        url.Values
+	// Chosen is the subscription whose form is open, Many whether the others have none: each names
+	// all plans.
+	Chosen string
+	Many   bool
+}
+
+// Alone reports whether a subscription's row has its forms.
+func (d customerData) Alone(id string) bool { return !d.Many || id == d.Chosen }
+
+const (
+	// maxPlanChoice bounds the names and keys of the plans of a choice together, in bytes, and
+	// maxPlanChoices those of the choices of all rows.
+	maxPlanChoice  = 8 << 10
+	maxPlanChoices = 16 << 10
+)
+
+// choose decides how the forms name plans: a page of many would be heavy.
+func (d *customerData) choose(v *visit) {
+	size := 0
+	for i := range d.Plans {
+		size += len(d.Plans[i].Key) + len(d.Plans[i].Name) + 60
+	}
+	d.ManyPlans = size > maxPlanChoice
+	d.Many = d.Running*size > maxPlanChoices
+	d.Chosen = cmp.Or(v.fields.Get("subscription"), v.query("subscription"))
+}
+
+// Features are those whose usage can be recorded, each once.
+func (d customerData) Features() (keys []string) {
+	for _, e := range d.Entitlements {
+		if !slices.Contains(keys, e.FeatureKey) {
+			keys = append(keys, e.FeatureKey)
+		}
+	}
+	return keys
 }
 
 // maxShown bounds the lists of a customer's page; longer ones have pages of their own.
@@ -371,6 +399,7 @@ func showCustomer(v *visit) {
 	data.Blocked = blocked(data.Entitlements)
 	data.account(invoices)
 	data.Plans = offers(data.Plans, subscriptions)
+	data.choose(v)
 	data.Gone = !data.Customer.ArchivedAt.IsZero() || !data.Customer.ErasedAt.IsZero()
 	data.Subscriptions = newest(subscriptions)
 	data.More = len(subscriptions) - len(data.Subscriptions)
@@ -459,7 +488,7 @@ func (d customerData) MoreLate() string {
 	if d.LatePayment == nil || d.LatePayment.Count < 2 {
 		return ""
 	}
-	return count(d.LatePayment.Count-1, "other")
+	return page.Count(d.LatePayment.Count-1, "other")
 }
 
 // chart draws what the customer used in the last 30 days. Where this node is still counting, the

@@ -108,6 +108,46 @@ func TestWebhooksAreInATimeline(t *testing.T) {
 	b.get(hook+"?customer=nobody").is(404, "Customer not found")
 }
 
+// TestAttemptsAreOnTheirDeliverysPage: ten of each of fifty messages would make the list heavy; it
+// has the last one of each.
+func TestAttemptsAreOnTheirDeliverysPage(t *testing.T) {
+	n := start(t)
+	b := n.signedIn()
+	b.furnish()
+	const at = "/console/accounts/demo/sandbox"
+	b.submit(at+"/webhooks", at+"/webhooks", fields("url", "https://shop.example/hook"))
+	hook := b.firstLink(at+"/webhooks", at+"/webhooks/[0-9a-f-]+")
+	for i := range 51 {
+		id := fmt.Sprint("c", i)
+		b.submit(at+"/customers", at+"/customers", fields("id", id, "first", "B", "last", "C",
+			"email", "b@example.com"))
+		b.submit(at+"/customers/"+id, at+"/customers/"+id+"/subscriptions", fields("plan", "team"))
+	}
+	due := n.Machine.DueWebhooks(n.now().AddDate(1, 0, 0).UnixMilli(), 100,
+		func([16]byte) int { return 100 }, func(uint64) bool { return false })
+	require.Len(t, due, 51) // the first of each customer
+	for i := range due {
+		for attempt := range uint32(10) {
+			n.Do(t, billing.KindRecordDelivery, &billing.RecordDelivery{
+				Env: due[i].Env, Endpoint: due[i].Endpoint.ID, Row: due[i].Delivery.Row,
+				Sequence: due[i].Delivery.Sequence, Attempt: attempt + 1, Outcome: billing.AttemptRetry,
+				Status: 500 + attempt, Reason: strings.Repeat("r", 200), TookMS: 7, RetryMS: 1,
+				Answer: "down",
+			})
+		}
+	}
+	list := b.get(hook).is(200, "50 deliveries on this page.", "retry 509")
+	require.NotContains(t, list.body, "retry 508")
+	b.small(list)
+	one := regexp.MustCompile(`href="(` + hook + `/deliveries/msg_[0-9a-f]+)"[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*retry 509`).
+		FindStringSubmatch(list.body)[1]
+	p := b.get(one).is(200, "10 attempts in all")
+	for status := range 10 {
+		p.is(200, fmt.Sprint(`data-label="HTTP status">`, 500+status))
+	}
+	b.small(p)
+}
+
 // TestSentences: a change is said in words with its values, and leads to what it is about.
 func TestSentences(t *testing.T) {
 	for _, c := range []struct {

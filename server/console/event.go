@@ -117,7 +117,9 @@ type eventsData struct {
 	// Live is where the newest events are asked for again; empty on other pages of the list.
 	Live  string
 	CSV   string
-	Pager pager
+	Pager page.Pager
+	// Count is how many they are: within the part that renews itself.
+	Count string
 }
 
 // Selects reports whether the list leaves events out.
@@ -204,6 +206,7 @@ func (v *visit) events(customer string) eventsData {
 		data.Events = v.owned(list.Events)
 	}
 	data.Pager = v.pages(address, list.NextCursor, keep)
+	data.Count = data.Pager.Of(len(data.Events), "event").Count
 	if len(data.Events) == 0 {
 		data.First = firstEvent(v, customer)
 	}
@@ -296,10 +299,10 @@ func (d *eventsData) billed(v *visit) *eventBill {
 	switch last := s.EndedAt.Add(-time.Millisecond); {
 	case counted.Before(s.CreatedAt):
 		counted = s.CreatedAt
-		bills.Outside = "It occurred before its subscription began, and counts in the first period."
+		bills.Outside = "The event occurred before its subscription began, and counts in the first period."
 	case !s.EndedAt.IsZero() && counted.After(last):
 		counted = last
-		bills.Outside = "It occurred after its subscription ended, and counts in the last period."
+		bills.Outside = "The event occurred after its subscription ended, and counts in the last period."
 	}
 	for _, i := range v.invoices(d.Customer) {
 		if i.SubscriptionID != e.SubscriptionID || i.Status == "VOID" {

@@ -190,6 +190,63 @@ func TestPagesWithLongNamesAreSmall(t *testing.T) {
 	b.small(b.get(one).is(200, "Replace this key…", "Bind this key…"))
 }
 
+// TestFullPagesOfACustomerAndOfBudgetsAreSmall: with twenty subscriptions, thirty plans and fifty
+// budgets whose names have the most characters that they may have.
+func TestFullPagesOfACustomerAndOfBudgetsAreSmall(t *testing.T) {
+	n := start(t)
+	b := n.signedIn()
+	b.submit("/console", "/console/accounts", fields("name", "demo"))
+	const at = "/console/accounts/demo/sandbox"
+	const anna = at + "/customers/anna"
+	long := func(name string) string { return name + strings.Repeat("x", 128-len(name)) }
+	plan := func(i int) string { return long(fmt.Sprintf("plan-%02d-", i)) }
+	calls := long("calls-")
+	document := "features:\n  - {key: " + calls + ", name: Calls}\nplans:\n"
+	for i := range 30 {
+		document += "  - {key: " + plan(i) + ", name: " + plan(i) + ", priceAmount: 20, currency: USD, " +
+			"intervalMonths: 1, features: [{key: " + calls + ", pricingType: usage_based, " +
+			"pricing: {pricePerUnit: 0.5}}]}\n"
+	}
+	b.submit(at+"/catalog", at+"/catalog", fields("document", document, "action", "apply"))
+	b.submit(at+"/customers", at+"/customers", fields("id", "anna", "first", "Anna", "last", "Berg",
+		"email", "anna@example.com"))
+	for i := range 20 {
+		b.submit(anna, anna+"/subscriptions", fields("plan", plan(i)))
+	}
+	p := b.get(anna).is(200, "Change or cancel…")
+	b.small(p)
+	require.NotContains(t, p.body, "Cancel now…")
+	link := regexp.MustCompile(anna + `\?subscription=([0-9a-f-]+)#`).FindStringSubmatch(p.body)
+	id := link[1]
+	one := b.get(anna+"?subscription="+id).is(200, `<details id="change-`+id+`" open>`)
+	require.Equal(t, 1, strings.Count(one.body, "Cancel now…"))
+	b.small(one)
+	b.submit(strings.TrimSuffix(link[0], "#"), anna+"/cancel",
+		fields("subscription", id, "mode", "END_OF_PERIOD")).is(200, "The cancellation was recorded")
+	change := fields("subscription", id, "plan", "nothing", "type", "UPGRADE")
+	refused := b.send(anna+"/change", b.fill(anna, change))
+	require.Equal(t, 404, refused.status)
+	b.small(refused)
+
+	r := &recorder{browser: b, names: map[string]string{}}
+	limit := func(window string) string {
+		return fmt.Sprintf(`{"of":"units","featureKey":%q,"limit":123456789,"window":%q}`, calls, window)
+	}
+	r.ask(b.programs, "putBudget", `{"name":"Anna","customerReferenceId":"anna","limits":[]}`, "anna")
+	for i := range 60 {
+		key := long(fmt.Sprintf("budget-%02d-", i))
+		r.ask(b.programs, "putBudget", fmt.Sprintf(`{"name":%q,"parent":"anna","limits":[%s,%s,%s]}`,
+			key, limit("day"), limit("month"), limit("lifetime")), key)
+		r.ask(b.programs, "reserve", fmt.Sprintf(`{"reservationKey":"r%d","customerReferenceId":"anna",`+
+			`"featureKey":%q,"usageUnits":98765432,"ttlSeconds":3600,"budget":%q}`, i, calls, key))
+	}
+	budgets := b.get(at+"/budgets").is(200, "held of 123,456,789")
+	b.small(budgets)
+	safe(t, budgets)
+	b.small(b.get(anna).is(200))
+	b.small(b.get(at+"/reservations").is(200, "50 reservations on this page."))
+}
+
 // TestInvoicesOfAnEvent: of two invoices whose lines cover an event one counts it, as the page
 // says; it names no void invoice, and nothing for an event that was voided.
 func TestInvoicesOfAnEvent(t *testing.T) {

@@ -1,9 +1,9 @@
 package console
 
 import (
-	"cmp"
 	"maps"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,27 +24,35 @@ type exploreData struct {
 	CSV    string
 	// More is how many features Totals leaves out.
 	More int
-	// Customers are those who used most, and Others how many more did; none of one customer.
-	Customers  []api.CustomerUsage
-	Others     int
-	RankingCSV string
-	// Ranked reports whether they were found: a node refuses to price too many.
-	Ranked bool
-	// Ranks are the orders of Customers; none where nothing has a price.
+	// Rankings are the customers who used most; none of one customer, or where the node refuses to
+	// price so many. By what usage adds to bills there is one for each currency.
+	Rankings []ranking
+	// Ranks are the orders of Rankings; none where nothing has a price.
 	Ranks []page.Link
 	// Priced reports whether they are in the order of what their usage adds to bills.
 	Priced bool
-	// Currency is the one of Priced.
-	Currency string
-	keep     url.Values
+	// MoreCurrencies is how many currencies have no ranking.
+	MoreCurrencies int
+	keep           url.Values
 	// Today and Yesterday are those days' usage, on the environment's clock.
 	Today, Yesterday page.Link
 	// First is the request for a first event, where the environment has no usage.
 	First string
 }
 
-// maxTotals is how many features the explorer lists.
-const maxTotals = 50
+// ranking are the customers who used most, in a currency where they are ranked by price, and how
+// many others used something.
+type ranking struct {
+	usageRanking
+	Currency, CSV string
+}
+
+const (
+	// maxTotals is how many features the explorer lists.
+	maxTotals = 50
+	// maxRankings is in how many currencies it ranks customers at once: each is a pass over all usage.
+	maxRankings = 3
+)
 
 // featureField is the field that selects a feature: a choice of all, unless they are many, which
 // would make the page heavy.
@@ -116,16 +124,10 @@ func exploreUsage(v *visit) {
 		data.More = len(others)
 		data.CSV = data.Base + ".csv?" + keep.Encode()
 		if data.Customer == "" {
-			data.rank(v)
-			found, fault := v.mostUsing(call.Query, keep)
-			if fault != nil {
-				v.problem(fault)
-			} else {
-				data.Ranked, data.Customers, data.Others = true, found.Customers, found.Others
-				data.RankingCSV = v.base() + "/ranking.csv?" + keep.Encode()
-			}
-			if data.Ranked && data.Split == splitCustomer && len(totals.Series) > 0 {
-				split := byCustomer(v, &totals, data.Customers, data.Others, data.Feature)
+			data.rank(v, call.Query)
+			if data.Split == splitCustomer && len(totals.Series) > 0 && len(data.Rankings) > 0 {
+				first := &data.Rankings[0]
+				split := byCustomer(v, &totals, first.Customers, first.Others, data.Feature)
 				data.Chart = usageChart(split)
 				data.Chart.Title = "Usage by customer"
 				if data.Feature == "" {
@@ -140,14 +142,35 @@ func exploreUsage(v *visit) {
 	v.show(v.environmentPage("usage", "Usage", "Usage", "", data))
 }
 
-// rank offers the orders of the customers who used most.
-func (d *exploreData) rank(v *visit) {
+// rank ranks the customers of a query, in the order that the address has, and offers the others.
+func (d *exploreData) rank(v *visit, query url.Values) {
 	currencies := v.console.config.Machine.Currencies(v.env)
+	asked := d.keep.Get("currency")
+	d.Priced = d.keep.Get("sort") != "" && len(currencies) > 0
+	in := []string{asked}
+	if d.Priced && asked == "" {
+		in = currencies[:min(len(currencies), maxRankings)]
+		d.MoreCurrencies = len(currencies) - len(in)
+	}
+	for _, currency := range in {
+		keep := withParam(d.keep, "currency", currency)
+		found, fault := v.mostUsing(query, keep)
+		if fault != nil {
+			v.problem(fault)
+			break
+		}
+		d.Rankings = append(d.Rankings, ranking{
+			found, currency, v.base() + "/ranking.csv?" + keep.Encode(),
+		})
+	}
+	d.offer(currencies, asked)
+}
+
+// offer are the orders of the customers who used most.
+func (d *exploreData) offer(currencies []string, asked string) {
 	if len(currencies) == 0 {
 		return
 	}
-	d.Priced = d.keep.Get("sort") != ""
-	d.Currency = cmp.Or(d.keep.Get("currency"), currencies[0])
 	amount := "Most events"
 	if d.Feature != "" {
 		amount = "Most units"
@@ -156,13 +179,25 @@ func (d *exploreData) rank(v *visit) {
 		Text: amount, Here: !d.Priced,
 		URL: d.at(withParam(withParam(d.keep, "sort", ""), "currency", "")),
 	}}
-	for _, currency := range currencies[:min(len(currencies), sortedCurrencies)] {
+	price := func(text, currency string, here bool) {
 		d.Ranks = append(d.Ranks, page.Link{
-			Text: "Most added to bills, " + currency,
-			Here: d.Priced && d.Currency == currency,
-			URL:  d.at(withParam(withParam(d.keep, "sort", "price"), "currency", currency)),
+			Text: "Most added to bills, " + text, Here: d.Priced && here,
+			URL: d.at(withParam(withParam(d.keep, "sort", "price"), "currency", currency)),
 		})
 	}
+	if len(currencies) == 1 {
+		price(currencies[0], "", asked == "" || asked == currencies[0])
+		return
+	}
+	price("each currency", "", asked == "")
+	for _, currency := range currencies[:min(len(currencies), maxRankings)] {
+		price(currency, currency, asked == currency)
+	}
+}
+
+// Ranked reports whether somebody is in a ranking.
+func (d exploreData) Ranked() bool {
+	return slices.ContainsFunc(d.Rankings, func(r ranking) bool { return len(r.Customers) > 0 })
 }
 
 // at is the explorer with a query.

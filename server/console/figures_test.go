@@ -13,6 +13,7 @@ import (
 	"tollgate/engine/decimal"
 	api "tollgate/sdk/go"
 	"tollgate/server"
+	"tollgate/server/console/page"
 )
 
 // TestAChartHasTheFeaturesUsedMost: and the exact sum of the others.
@@ -143,15 +144,6 @@ func TestLateByLessThanADay(t *testing.T) {
 	}
 }
 
-// TestCellsAreNoFormulas: not in a spreadsheet.
-func TestCellsAreNoFormulas(t *testing.T) {
-	for text, want := range map[string]string{
-		"calls": "calls", "": "", "=1+1": "'=1+1", "@x": "'@x", "-1": "'-1", "+1": "'+1", "\tx": "'\tx",
-	} {
-		require.Equal(t, want, cell(text))
-	}
-}
-
 // TestBlockedFeatures: one that another subscription still allows is not blocked, and each counts
 // once.
 func TestBlockedFeatures(t *testing.T) {
@@ -187,8 +179,8 @@ func TestPointsOfCustomers(t *testing.T) {
 		{"start", "customer", "events", "units"},
 		{"2026-03-01T00:00:00Z", "'=ada", "1", "0.1"},
 		{"2026-03-02T00:00:00Z", "'=ada", "2", "0.2"},
-	}, splitSheet(split, "calls").rows)
-	require.Equal(t, []string{"start", "customer", "events"}, splitSheet(split, "").rows[0])
+	}, splitSheet(split, "calls").Rows())
+	require.Equal(t, []string{"start", "customer", "events"}, splitSheet(split, "").Rows()[0])
 }
 
 // TestOthersAreNeverLessThanNothing: what arrives between two readings is in the second alone.
@@ -203,38 +195,38 @@ func TestOthersAreNeverLessThanNothing(t *testing.T) {
 // TestAFileIsCutWhileItIsRead: it holds no more rows than it will have, and says what is missing:
 // rows without room, or pages that were not read.
 func TestAFileIsCutWhileItIsRead(t *testing.T) {
-	s := newSheet("n")
-	for i := range maxSheetRows {
-		s.add(i)
+	s := page.NewSheet("n")
+	for i := range page.MaxSheetRows {
+		s.Add(i)
 	}
-	require.Empty(t, s.missing())
+	require.Empty(t, s.Missing())
 	for i := range 3 {
-		s.add(i)
+		s.Add(i)
 	}
-	require.Len(t, s.rows, maxSheetRows+1)
-	require.Contains(t, s.missing(), "up to 10000 rows")
+	require.Len(t, s.Rows(), page.MaxSheetRows+1)
+	require.Contains(t, s.Missing(), "up to 10000 rows")
 
-	type page struct {
+	type numbers struct {
 		N    int    `json:"n"`
 		Next string `json:"nextCursor"`
 	}
 	reads := 0
-	read := func(next string) *sheet {
-		s, reads = newSheet("n"), 0
+	read := func(next string) *page.Sheet {
+		s, reads = page.NewSheet("n"), 0
 		readAll(&visit{}, s, func(server.Call) server.Reply {
 			reads++
 			return server.Reply{Status: 200, Body: []byte(`{"data":{"n":7,"nextCursor":"` + next + `"}}`)}
-		}, server.Call{}, func(p *page) string {
+		}, server.Call{}, func(p *numbers) string {
 			if reads == 1 {
-				s.add(p.N)
+				s.Add(p.N)
 			}
 			return p.Next
 		})
 		return s
 	}
-	require.Empty(t, read("").missing())
-	require.Equal(t, [][]string{{"n"}, {"7"}}, s.rows)
-	require.Contains(t, read("more").missing(), "not all of the list was searched")
+	require.Empty(t, read("").Missing())
+	require.Equal(t, [][]string{{"n"}, {"7"}}, s.Rows())
+	require.Contains(t, read("more").Missing(), "not all of the list was searched")
 	require.Equal(t, maxSheetReads, reads)
 }
 

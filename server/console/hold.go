@@ -37,9 +37,12 @@ type holdList struct {
 	NextCursor   string            `json:"nextCursor"`
 }
 
+// shownHolds is how many open reservations a customer's page has.
+const shownHolds = 10
+
 // holds are a customer's open reservations, newest first.
 func (v *visit) holds(customer string) (h spend.Holds) {
-	found, more, _ := spend.Open(maxShown, func(
+	found, more, _ := spend.Open(shownHolds, func(
 		limit, cursor string,
 	) ([]api.Reservation, string, bool) {
 		call := v.adminCall("listReservations", customer)
@@ -89,23 +92,23 @@ type holdsData struct {
 	Reservations     []api.Reservation
 	Customer, Budget string // whose they are; empty where of all
 	Filtered         bool
-	Pager            pager
+	CSV              string
+	Pager            page.Pager
 }
 
 // URL is a reservation's page, CustomerURL a customer's.
 func (d holdsData) URL(id string) string         { return holdURL(d.visit, id) }
 func (d holdsData) CustomerURL(id string) string { return d.visit.customerURL(id) }
 
-// showHolds are the reservations of the customer whose path it is, or of all customers, newest
-// first: in a state, and at or below a budget. Those of all without either are the open ones.
-func showHolds(v *visit) {
-	customer, base, call := pathCustomer(v), v.base(), v.adminCall("listBudgetReservations")
-	if customer != "" {
-		base = v.customerURL(customer)
+// holdCall asks for the reservations of the customer whose path it is, or of all customers, newest
+// first: in a state, and at or below a budget. Those of all without either are the open ones. keep
+// are the address's parameters.
+func holdCall(v *visit) (call server.Call, keep url.Values) {
+	customer := pathCustomer(v)
+	if call = v.adminCall("listBudgetReservations"); customer != "" {
 		call = v.adminCall("listReservations", customer)
 	}
-	base += "/reservations"
-	keep := url.Values{}
+	keep = url.Values{}
 	for _, name := range []string{"state", "budget"} {
 		if value := v.query(name); value != "" {
 			keep.Set(name, value)
@@ -115,10 +118,22 @@ func showHolds(v *visit) {
 		keep.Set("state", holdOpen)
 	}
 	call.Query = maps.Clone(keep)
+	return call, keep
+}
+
+// showHolds is a list of reservations.
+func showHolds(v *visit) {
+	customer, base := pathCustomer(v), v.base()
+	if customer != "" {
+		base = v.customerURL(customer)
+	}
+	base += "/reservations"
+	call, keep := holdCall(v)
 	list := need[holdList](v, v.admin, v.paged(call, "50"))
 	data := holdsData{
 		visit: v, Reservations: list.Reservations, Customer: customer, Budget: keep.Get("budget"),
-		Filtered: len(keep) > 0, Pager: v.pages(base, list.NextCursor, keep),
+		Filtered: len(keep) > 0, CSV: base + ".csv?" + keep.Encode(),
+		Pager: v.pages(base, list.NextCursor, keep).Of(len(list.Reservations), "reservation"),
 	}
 	for _, c := range holdChips {
 		if c.state == "" && customer == "" && data.Budget == "" {

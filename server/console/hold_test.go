@@ -46,7 +46,8 @@ func TestAReservationOfAPage(t *testing.T) {
 	form := b.fill(anna, reserve("6", "10"))
 	asked := b.asked(anna+"/reservations", form).is(200, "Reserve this for anna?", "6 units",
 		"Costs if all of it is used", "3.00 USD", "Left of the limit then", "4 of 10",
-		"1.00 USD of 4.00 USD (price, each day)")
+		"1.00 USD of 4.00 USD (price, each day)",
+		"Held at the budget anna</dt><dd>3.00 USD, which these units hold until they are settled")
 	safe(t, asked)
 	sure := b.confirmed(asked, form)
 	first := b.send(anna+"/reservations", sure).is(303)
@@ -59,6 +60,17 @@ func TestAReservationOfAPage(t *testing.T) {
 	hold := regexp.MustCompile(at + `/reservations/[0-9a-f-]+`).FindString(first.to)
 	b.get(anna).is(200, "Open reservations", `href="`+hold+`"`, "calls: 0 used and 6 held of 10",
 		`<rect class="held"`)
+	for list, file := range map[string]string{
+		at + "/reservations":              at + "/reservations.csv?state=open", // those of all: the open ones
+		anna + "/reservations?state=open": anna + "/reservations.csv?state=open",
+		anna + "/reservations":            anna + "/reservations.csv",
+	} {
+		b.get(list).is(200, `href="`+file, ">1 reservation<")
+		rows := b.sheet(file)
+		require.Len(t, rows, 2, file)
+		require.Equal(t, []string{"anna", "open", "anna", "calls", "6", "0", "6", "0"}, rows[1][4:12])
+	}
+	require.Len(t, b.sheet(anna+"/reservations.csv?state=settled"), 1)
 
 	settle := func(units, final string) url.Values { return fields("units.calls", units, "final", final) }
 	b.send(hold+"/settle", b.fill(hold, settle("some", "no"))).is(400, "Enter a number, such as 1200")

@@ -38,7 +38,7 @@ type accountsData struct {
 	Accounts []shownAccount
 	Create   bool
 	Name     string
-	Pager    pager
+	Pager    page.Pager
 	Page     *page.View
 }
 
@@ -61,7 +61,7 @@ func showAccounts(v *visit) {
 		}
 		data.Accounts = append(data.Accounts, shownAccountOf(&account))
 	}
-	data.Pager = v.pages(Root, next, nil)
+	data.Pager = v.pages(Root, next, nil).Of(len(data.Accounts), "account")
 	v.show(page.View{
 		Page: "accounts", Title: "Accounts", Data: data,
 		Lead: "Each account has a live environment and a sandbox, which share nothing.",
@@ -110,7 +110,7 @@ type changesData struct {
 	Filters  []changeField
 	Filtered bool
 	CSV      string
-	Pager    pager
+	Pager    page.Pager
 }
 
 // changeField is a field that selects changes.
@@ -167,7 +167,7 @@ func showChanges(v *visit) {
 		v.problem(fault)
 	}
 	data.CSV = data.Base + ".csv?" + keep.Encode()
-	data.Pager = v.pages(data.Base, list.NextCursor, keep)
+	data.Pager = v.pages(data.Base, list.NextCursor, keep).Of(len(list.Changes), "change")
 	for _, c := range list.Changes {
 		data.Changes = append(data.Changes, v.shownChange(c))
 	}

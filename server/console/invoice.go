@@ -162,7 +162,7 @@ type invoicesData struct {
 	Environment string
 	Verify      string // has all of them recomputed
 	Invoices    []invoice
-	Pager       pager
+	Pager       page.Pager
 }
 
 func showInvoices(v *visit) {
@@ -170,7 +170,7 @@ func showInvoices(v *visit) {
 	list := v.invoices(id)
 	base := v.customerURL(id)
 	data := invoicesData{Environment: v.base(), Verify: base + "/invoices/verify"}
-	data.Invoices, data.Pager = pageOf(v, base+"/invoices", list, nil)
+	data.Invoices, data.Pager = pageOf(v, base+"/invoices", list, nil, "invoice")
 	p := v.environmentPage("invoices", "Customers", "Invoices", "All invoices of "+id+".", data)
 	v.show(v.below(p, id, base))
 }
@@ -304,7 +304,7 @@ type allInvoices struct {
 	// Unsorted reports whether too many are past due to be listed by when they were due, Restarted
 	// whether the cursor was one of another order.
 	Unsorted, Restarted bool
-	Pager               pager
+	Pager               page.Pager
 }
 
 // invoiceChips are the filters of the list of invoices.
@@ -380,7 +380,7 @@ func (d *allInvoices) search(v *visit, status string, keep url.Values) {
 		return
 	}
 	d.Invoices, d.Unsorted = list.Invoices, byDue && list.Order != "due"
-	d.Pager = v.pages(d.Base, list.NextCursor, keep)
+	d.Pager = v.pages(d.Base, list.NextCursor, keep).Of(len(list.Invoices), "invoice")
 }
 
 // invoiceCall asks for the environment's invoices that the page's address selects. Those that are
@@ -462,7 +462,7 @@ func (d *allInvoices) list(v *visit, status string, keep url.Values) {
 	}
 	d.Totals = totalsOf(list)
 	list = slices.DeleteFunc(list, func(i invoice) bool { return status != "" && i.Status != status })
-	d.Invoices, d.Pager = pageOf(v, d.Base, list, keep)
+	d.Invoices, d.Pager = pageOf(v, d.Base, list, keep, "invoice")
 }
 
 // issuedTo are the invoices of a customer that were issued, of a state or of all, the newest first;

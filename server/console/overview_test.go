@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -36,7 +37,8 @@ func TestOverviewAndUsage(t *testing.T) {
 	yesterday := time.Now().UTC().AddDate(0, 0, -1).Format(time.DateOnly)
 	today, shown := time.Now().UTC().Format(time.DateOnly), time.Now().UTC().Format("2 Jan 2006")
 	page.is(200, "<title>"+shown+": 2</title>", `<th scope="row">`+shown+`</th><td class="n">2</td>`,
-		`id="denied-numbers"`, `href="`+at+`/checks.csv"`)
+		`id="denied-numbers"`, `href="`+at+`/checks.csv"`, "<span>Events</span>",
+		"<span>2</span><span>1</span><span>0</span>", "<span>"+shown+"</span>")
 	b.get(at+"/usage?feature=calls&customer=anna%2F1&by=hour").is(200, "calls: 8", `<option selected>calls`)
 	b.get(at+"/usage?from="+today+"&to="+today).is(200, shown+", calls: 8", `value="`+today+`"`)
 	// Who used most, within three clicks of the overview: usage, yesterday, the feature.
@@ -85,6 +87,40 @@ func TestOverviewAndUsage(t *testing.T) {
 	}
 	b.get(at+"/usage?customer=%3Cscript%3E").is(404, "Customer not found", "&lt;script&gt;")
 	b.get(at+"/usage?feature=nothing").is(404, "Feature not found")
+}
+
+// TestWhoUsedMostInEachCurrency: one click from the overview, and a file of each.
+func TestWhoUsedMostInEachCurrency(t *testing.T) {
+	n := start(t)
+	b := n.signedIn()
+	b.furnish() // anna pays in USD
+	const at = "/console/accounts/demo/sandbox"
+	plan := catalog[strings.Index(catalog, "  - key: team"):]
+	b.submit(at+"/catalog", at+"/catalog", fields("document", catalog+strings.NewReplacer(
+		"key: team", "key: euro", "USD", "EUR", "0.5", "0.25").Replace(plan), "action", "apply"))
+	b.submit(at+"/customers", at+"/customers", fields("id", "ben", "first", "Ben", "last", "Berg",
+		"email", "ben@example.com"))
+	b.submit(at+"/customers/ben", at+"/customers/ben/subscriptions", fields("plan", "euro"))
+	for _, customer := range []string{"anna", "ben"} {
+		b.submit(at+"/customers/"+customer, at+"/customers/"+customer+"/usage",
+			fields("feature", "calls", "units", "4"))
+	}
+	b.get(at+"/overview").is(200, "usage?by=hour&amp;from=", "&amp;sort=price&amp;to=")
+	p := b.get(at+"/usage?sort=price").is(200, "by what it adds to bills in USD", ">2.00 USD</td>",
+		"by what it adds to bills in EUR", ">1.00 EUR</td>",
+		`aria-current="true">Most added to bills, each currency`, "Most added to bills, EUR")
+	require.Equal(t, 1, strings.Count(p.body, `id="customers"`))
+	safe(t, p)
+	b.get(at+"/usage").is(200, "Customers who used most, by events", `href="`+at+
+		`/usage?sort=price#customers">Most added to bills, each currency`)
+	for currency, row := range map[string]string{"USD": "anna,1,,USD,2\n", "EUR": "ben,1,,EUR,1\n"} {
+		file := at + "/ranking.csv?currency=" + currency + "&sort=price"
+		p.is(200, strings.ReplaceAll(file, "&", "&amp;"))
+		require.Contains(t, b.get(file).body, row)
+		one := b.get(at+"/usage?sort=price&currency="+currency).is(200, "in "+currency+"<",
+			`aria-current="true">Most added to bills, `+currency)
+		require.Equal(t, 1, strings.Count(one.body, "<caption>Customers who used most"))
+	}
 }
 
 // TestTheMargin is the page of what was earned and what it cost.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"tollgate/engine"
+	"tollgate/engine/billing"
 	"tollgate/engine/decimal"
 	api "tollgate/sdk/go"
 	"tollgate/server"
@@ -73,12 +74,30 @@ func askCredits(v *visit, what string) {
 		v.ask(q)
 		return
 	}
-	if balance, err := decimal.Parse(string(shown.Balance)); err == nil {
-		if after, ok := balance.Add(amount); ok {
-			q.Facts = append(q.Facts, fact{"Balance afterwards", page.Amount(after.String())})
-		}
+	seen, outcome := previewGrant(v, id, amount)
+	if outcome != engine.OutcomeDone && v.fault == nil {
+		v.problem(server.FaultOf(outcome))
+		showPool(v)
+		return
+	}
+	q.Facts = append(q.Facts, fact{"Balance afterwards", page.Amount(seen.Balance.String())})
+	if len(seen.Opens) > 0 {
+		q.Facts = append(q.Facts, fact{"No longer denied for want of credits", namesOf(seen.Opens)})
+	}
+	if shown.Status == "FROZEN" {
+		q.Notes = []string{"The pool is frozen: usage takes nothing from it until it is unfrozen."}
 	}
 	v.ask(q)
+}
+
+// namesOf are the first of some names, and how many others there are.
+func namesOf(names []string) string {
+	const most = 10
+	text := strings.Join(names[:min(len(names), most)], ", ")
+	if more := len(names) - most; more > 0 {
+		text += " and " + page.Amount(more) + " more"
+	}
+	return text
 }
 
 // refuseDeduction says why a deduction is not taken: at the amount, where another one might be.
@@ -106,6 +125,18 @@ func previewDeduction(v *visit, pool string, amount decimal.Decimal) (
 	return m.PreviewDeduction(v.env, id, amount, m.Clock(v.console.config.Now().UnixMilli()))
 }
 
+// previewGrant asks the engine what a grant would do, and whether it is taken.
+func previewGrant(v *visit, pool string, amount decimal.Decimal) (
+	seen billing.GrantPreview, outcome engine.Outcome,
+) {
+	m := v.console.config.Machine
+	id, known := server.ParseUUID([]byte(pool))
+	if !known {
+		return seen, engine.OutcomePoolUnknown
+	}
+	return m.PreviewGrant(v.env, id, amount, m.Clock(v.console.config.Now().UnixMilli()))
+}
+
 type poolData struct {
 	Base         string
 	Manage       bool
@@ -115,7 +146,7 @@ type poolData struct {
 	Charges      bool // there is a payment provider
 	Transactions []api.PoolTransaction
 	CSV          string
-	Pager        pager
+	Pager        page.Pager
 	Fields       url.Values
 }
 
@@ -138,7 +169,7 @@ func showPool(v *visit) {
 		data.Cooldown = seconds(data.TopUp.CooldownSeconds)
 	}
 	data.CSV = data.Base + "/transactions.csv"
-	data.Pager = v.pages(data.Base, list.NextCursor, nil)
+	data.Pager = v.pages(data.Base, list.NextCursor, nil).Of(len(list.List), "transaction")
 	p := v.environmentPage("pool", "Customers", shown.Name,
 		"A pool of credits, and every transaction that moved it.", data)
 	v.show(v.below(p, "Customers", v.customersURL()))

@@ -43,11 +43,11 @@ func createPortalLink(v *visit) {
 func lasting(d time.Duration) string {
 	switch minutes := int((d + time.Second) / time.Minute); {
 	case minutes > 0 && minutes%(24*60) == 0:
-		return count(minutes/(24*60), "day")
+		return page.Count(minutes/(24*60), "day")
 	case minutes > 60 && minutes%60 == 0:
-		return count(minutes/60, "hour")
+		return page.Count(minutes/60, "hour")
 	default:
-		return count(minutes, "minute")
+		return page.Count(minutes, "minute")
 	}
 }
 

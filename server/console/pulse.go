@@ -83,8 +83,6 @@ type loadData struct {
 	Requests, Events, Slow page.Plot
 	RequestsNow, EventsNow string
 	SlowNow                string
-	RequestsTop, EventsTop string
-	SlowTop                string
 	// Since is how long the plots reach back, CSV where their samples are a file.
 	Since, CSV                string
 	TotalRequests, TotalEvent uint64
@@ -115,7 +113,7 @@ func (p *pulse) each(take func(rates)) {
 
 // downloadLoad is every sample of the plots.
 func downloadLoad(v *visit) {
-	s := newSheet("at", "requests per second", "events per second", "milliseconds of 99 %")
+	s := page.NewSheet("at", "requests per second", "events per second", "milliseconds of 99 %")
 	if p := v.console.pulse; p != nil {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -124,7 +122,7 @@ func downloadLoad(v *visit) {
 			for _, v := range [...]float64{r.requests, r.events, r.slow} {
 				row = append(row, strconv.FormatFloat(v, 'f', 2, 64))
 			}
-			s.add(row...)
+			s.Add(row...)
 		})
 	}
 	download(v, "load", s)
@@ -150,9 +148,9 @@ func (p *pulse) shown() (d loadData) {
 	if minutes := newest.at.Sub(p.samples[0].at).Round(time.Minute) / time.Minute; minutes > 1 {
 		d.Since = "last " + strconv.Itoa(int(minutes)) + " min"
 	}
-	d.RequestsNow, d.RequestsTop = lastOf(&d.Requests), figure(d.Requests.Top())
-	d.EventsNow, d.EventsTop = lastOf(&d.Events), figure(d.Events.Top())
-	d.SlowNow, d.SlowTop = lastOf(&d.Slow), figure(d.Slow.Top())
+	d.RequestsNow = lastOf(&d.Requests)
+	d.EventsNow = lastOf(&d.Events)
+	d.SlowNow = lastOf(&d.Slow)
 	d.Requests.Title = "Requests per second over the last minutes, now " + d.RequestsNow
 	d.Events.Title = "Usage events per second over the last minutes, now " + d.EventsNow
 	d.Slow.Title = "Milliseconds within which 99 % of requests were answered, now " + d.SlowNow

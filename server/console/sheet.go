@@ -1,9 +1,6 @@
 package console
 
 import (
-	"bytes"
-	"encoding/csv"
-	"fmt"
 	"net/url"
 	"strconv"
 	"strings"
@@ -12,12 +9,12 @@ import (
 	"tollgate/engine/billing"
 	api "tollgate/sdk/go"
 	"tollgate/server"
+	"tollgate/server/console/page"
 )
 
 const (
-	// maxSheetRows bounds the rows of a file, and maxSheetReads the pages that are read for it: where
-	// an environment is thin among others, pages may be short, and workspaces come 100 at a time.
-	maxSheetRows  = 10_000
+	// maxSheetReads bounds the pages that are read for a file: where an environment is thin among
+	// others, pages may be short, and workspaces and reservations come 100 at a time.
 	maxSheetReads = 100
 	sheetPage     = "1000"
 )
@@ -36,6 +33,8 @@ func (s *Console) sheetRows() []row {
 		file(at+"/invoices.csv", "all invoices", downloadInvoices),
 		file(at+"/events.csv", "all events", downloadEvents),
 		file(customerPath+"/events.csv", "events", downloadEvents),
+		file(at+"/reservations.csv", "all reservations", downloadHolds),
+		file(customerPath+"/reservations.csv", "reservations", downloadHolds),
 		file(at+"/margin.csv", "margin", downloadMargin),
 		file(at+"/denied.csv", "denied checks", downloadDenials),
 		file(at+"/keys.csv", "keys", downloadKeys),
@@ -53,63 +52,10 @@ func (s *Console) sheetRows() []row {
 	}
 }
 
-// sheet is a list for a spreadsheet.
-type sheet struct {
-	rows [][]string // the first names the columns
-	// more reports whether rows had no room, short whether pages were not read.
-	more, short bool
-}
-
-func newSheet(columns ...string) *sheet { return &sheet{rows: [][]string{columns}} }
-
-// add adds a row where there is room: texts so that none is a formula, times as the APIs write
-// them.
-func (s *sheet) add(cells ...any) {
-	if s.full() {
-		s.more = true
-		return
-	}
-	row := make([]string, len(cells))
-	for i, c := range cells {
-		switch c := c.(type) {
-		case string:
-			row[i] = cell(c)
-		case time.Time:
-			row[i] = written(c)
-		default: // numbers of answers are texts, too
-			row[i] = fmt.Sprint(c)
-		}
-	}
-	s.rows = append(s.rows, row)
-}
-
-// full reports whether the sheet has room for no more rows.
-func (s *sheet) full() bool { return len(s.rows) > maxSheetRows }
-
-// missing says so where rows are left out; else it is empty.
-func (s *sheet) missing() string {
-	switch {
-	case s.more:
-		return "Rows are missing: a file has up to " + strconv.Itoa(maxSheetRows) +
-			" rows. Choose less of the list."
-	case s.short:
-		return "Rows may be missing: not all of the list was searched. Choose less of it."
-	}
-	return ""
-}
-
-// cell is a text that a spreadsheet does not take for a formula.
-func cell(text string) string {
-	if text != "" && strings.ContainsRune("=+-@\t\r", rune(text[0])) {
-		return "'" + text
-	}
-	return text
-}
-
 // readAll reads a list page by page, as far as there is room; take adds a page, and returns the
 // next one's cursor.
 func readAll[T any](
-	v *visit, s *sheet, ask func(server.Call) server.Reply, call server.Call, take func(*T) string,
+	v *visit, s *page.Sheet, ask func(server.Call) server.Reply, call server.Call, take func(*T) string,
 ) {
 	if call.Query == nil {
 		call.Query = url.Values{}
@@ -118,36 +64,25 @@ func readAll[T any](
 		call.Query.Set("limit", sheetPage)
 	}
 	for range maxSheetReads {
-		page := need[T](v, ask, call)
-		next := take(&page)
+		some := need[T](v, ask, call)
+		next := take(&some)
 		if v.fault != nil || next == "" {
 			return
 		}
-		if s.full() {
-			s.more = true
+		if s.Full() {
+			s.More = true
 			return
 		}
 		call.Query.Set("cursor", next)
 	}
-	s.short = true
+	s.Short = true
 }
 
-// download answers with a sheet as a file. Its last row says so where rows are left out.
-func download(v *visit, name string, s *sheet) {
-	if v.fails() {
-		return
+// download answers with a sheet as a file.
+func download(v *visit, name string, s *page.Sheet) {
+	if !v.fails() {
+		v.console.site.Download(v.x, name, s)
 	}
-	if missing := s.missing(); missing != "" {
-		s.rows = append(s.rows, []string{missing})
-	}
-	var text bytes.Buffer
-	if err := csv.NewWriter(&text).WriteAll(s.rows); err != nil {
-		v.x.Refuse(server.FaultInternal)
-		return
-	}
-	v.console.site.Guard(v.x)
-	v.x.Ctx.Response.Header.Set("Content-Disposition", `attachment; filename="`+name+`.csv"`)
-	v.x.Bare(200, "text/csv; charset=utf-8", text.Bytes())
 }
 
 // downloadUsage is all features' figures, a line for each bucket in which one was used.
@@ -164,10 +99,10 @@ func downloadUsage(v *visit) {
 		download(v, "usage", splitSheet(split, feature))
 		return
 	}
-	s := newSheet("start", "feature", "units", "events")
+	s := page.NewSheet("start", "feature", "units", "events")
 	for _, u := range totals.Series {
 		for _, p := range u.Points {
-			s.add(p.Start.UTC().Format(time.RFC3339), u.FeatureKey, p.UsageUnits, p.Events)
+			s.Add(p.Start.UTC().Format(time.RFC3339), u.FeatureKey, p.UsageUnits, p.Events)
 		}
 	}
 	download(v, "usage", s)
@@ -177,13 +112,13 @@ func downloadUsage(v *visit) {
 func downloadChecks(v *visit) {
 	call, _ := v.usageCall()
 	totals := need[api.UsageTotals](v, v.admin, call)
-	s := newSheet("start", "reason", "checks")
+	s := page.NewSheet("start", "reason", "checks")
 	for _, c := range totals.Checks {
 		if c.Reason == billing.ReasonAllowed.String() {
 			continue
 		}
 		for _, p := range c.Points {
-			s.add(p.Start, c.Reason, p.Checks)
+			s.Add(p.Start, c.Reason, p.Checks)
 		}
 	}
 	download(v, "checks", s)
@@ -192,52 +127,52 @@ func downloadChecks(v *visit) {
 // downloadRanking is who used most.
 func downloadRanking(v *visit) {
 	call, keep := v.usageCall()
-	call.Query.Set("limit", strconv.Itoa(maxSheetRows))
+	call.Query.Set("limit", strconv.Itoa(page.MaxSheetRows))
 	var found usageRanking
 	if found, v.fault = v.mostUsing(call.Query, keep); v.fails() {
 		return
 	}
-	s := newSheet("customer", "events", "units", "currency", "price")
+	s := page.NewSheet("customer", "events", "units", "currency", "price")
 	for _, c := range found.Customers {
 		units := c.UsageUnits
 		if !call.Query.Has("feature") {
 			units = "" // those of several features do not add up
 		}
-		s.add(c.CustomerReferenceID, c.Events, units, c.Currency, c.Price)
+		s.Add(c.CustomerReferenceID, c.Events, units, c.Currency, c.Price)
 	}
-	s.more = found.Others > 0
+	s.More = found.Others > 0
 	download(v, "ranking", s)
 }
 
 func downloadDenials(v *visit) {
-	call := denialCall(v, strconv.Itoa(maxSheetRows))
+	call := denialCall(v, strconv.Itoa(page.MaxSheetRows))
 	found := need[denialRanking](v, v.admin, call)
-	s := newSheet("customer", "reason", "checks")
+	s := page.NewSheet("customer", "reason", "checks")
 	for _, c := range found.Customers {
-		s.add(c.CustomerReferenceID, c.Reason, c.Checks)
+		s.Add(c.CustomerReferenceID, c.Reason, c.Checks)
 	}
-	s.more = found.Others > 0
+	s.More = found.Others > 0
 	download(v, "denied", s)
 }
 
 func downloadMargin(v *visit) {
 	data := marginOf(v)
-	s := newSheet(data.By, "currency", "revenue", "cost", "margin", "events")
+	s := page.NewSheet(data.By, "currency", "revenue", "cost", "margin", "events")
 	rows, fault := data.report(v)
 	v.fault = fault
 	for _, r := range rows {
-		s.add(r.Key, r.Currency, r.Revenue, r.Cost, r.Margin, r.Events)
+		s.Add(r.Key, r.Currency, r.Revenue, r.Cost, r.Margin, r.Events)
 	}
 	download(v, "margin", s)
 }
 
 // downloadCustomers has a row for each currency in which a customer pays or owes, or one.
 func downloadCustomers(v *visit) {
-	s := newSheet("id", "first name", "last name", "e-mail", "created", "archived", "erased", "plans",
+	s := page.NewSheet("id", "first name", "last name", "e-mail", "created", "archived", "erased", "plans",
 		"state", "currency", "monthly recurring", "owed", "past due", "past due since")
 	call := v.adminCall("listCustomers")
 	if call.Query = customerOrder(v); call.Query.Has("sort") { // each page would rank all anew
-		call.Query.Set("limit", strconv.Itoa(maxSheetRows))
+		call.Query.Set("limit", strconv.Itoa(page.MaxSheetRows))
 	}
 	if find := strings.TrimSpace(v.query("find")); find != "" {
 		call.Query.Set("find", find)
@@ -249,26 +184,26 @@ func downloadCustomers(v *visit) {
 				c.ErasedAt, c.PlanKeys(), c.State(),
 			}
 			for _, a := range c.Amounts {
-				s.add(append(row[:len(row):len(row)], a.Currency, a.MonthlyRecurring, a.Owed, a.PastDue,
+				s.Add(append(row[:len(row):len(row)], a.Currency, a.MonthlyRecurring, a.Owed, a.PastDue,
 					a.PastDueSince)...)
 			}
 			if len(c.Amounts) == 0 {
-				s.add(append(row, "", "", "", "", "")...)
+				s.Add(append(row, "", "", "", "", "")...)
 			}
 		}
-		s.more = s.more || p.Omitted > 0
+		s.More = s.More || p.Omitted > 0
 		return p.NextCursor
 	})
 	download(v, "customers", s)
 }
 
 func downloadInvoices(v *visit) {
-	s := newSheet("number", "id", "customer", "type", "state", "currency", "amount", "issued", "due",
+	s := page.NewSheet("number", "id", "customer", "type", "state", "currency", "amount", "issued", "due",
 		"paid", "period start", "period end", "subscription")
 	add := func(list []invoice) {
 		for i := range list {
 			i := &list[i]
-			s.add(i.Digits(), i.ID, i.CustomerReferenceID, i.Type, i.Status, i.Currency, i.Amount,
+			s.Add(i.Digits(), i.ID, i.CustomerReferenceID, i.Type, i.Status, i.Currency, i.Amount,
 				i.CreatedAt, i.DueDate, i.PaidAt, i.PeriodStart, i.PeriodEnd, i.SubscriptionID)
 		}
 	}
@@ -288,7 +223,7 @@ func downloadInvoices(v *visit) {
 // downloadEvents are those of the customer whose path it is, or of all.
 func downloadEvents(v *visit) {
 	customer := pathCustomer(v)
-	s := newSheet("occurred", "recorded", "customer", "kind", "feature", "event name", "units", "key",
+	s := page.NewSheet("occurred", "recorded", "customer", "kind", "feature", "event name", "units", "key",
 		"allowed", "reason", "billed", "voided", "cost")
 	call, _ := eventCall(v, customer)
 	readAll(v, s, v.client, call, func(p *eventList) string {
@@ -304,7 +239,7 @@ func downloadEvents(v *visit) {
 			if customer != "" {
 				of = customer
 			}
-			s.add(e.OccurredAt, e.RecordedAt, of, e.Kind, e.FeatureKey, e.EventName, e.UsageUnits,
+			s.Add(e.OccurredAt, e.RecordedAt, of, e.Kind, e.FeatureKey, e.EventName, e.UsageUnits,
 				e.EventIdempotencyKey, allowed, e.Reason, billed, e.VoidedAt, e.CostAmount)
 		}
 		return p.NextCursor
@@ -312,14 +247,34 @@ func downloadEvents(v *visit) {
 	download(v, "events", s)
 }
 
+// downloadHolds has a row for each feature of a reservation.
+func downloadHolds(v *visit) {
+	call, _ := holdCall(v)
+	s := page.NewSheet("created", "expires", "id", "key", "customer", "state", "budget", "feature",
+		"reserved", "settled", "held", "overrun", "cost")
+	call.Query.Set("limit", "100") // the most that its row answers
+	readAll(v, s, v.admin, call, func(p *holdList) string {
+		for i := range p.Reservations {
+			r := &p.Reservations[i]
+			for _, item := range r.Items {
+				s.Add(r.CreatedAt, r.ExpiresAt, r.ID, r.ReservationKey, r.CustomerReferenceID, r.State,
+					r.Budget, item.FeatureKey, item.GrantedUnits, item.SettledUnits, item.HeldUnits,
+					item.OverrunUnits, item.CostAmount)
+			}
+		}
+		return p.NextCursor
+	})
+	download(v, "reservations", s)
+}
+
 func downloadTransactions(v *visit) {
-	s := newSheet("created", "sequence", "id", "kind", "amount", "balance", "feature", "note",
+	s := page.NewSheet("created", "sequence", "id", "kind", "amount", "balance", "feature", "note",
 		"reverses", "expires")
 	readAll(v, s, v.admin, v.adminCall("listTransactions", string(v.x.Param(2))),
 		func(p *poolTransactions) string {
 			for i := range p.List {
 				t := &p.List[i]
-				s.add(t.CreatedAt, t.Sequence, t.ID, t.Kind, t.Amount, t.Balance, t.FeatureKey, t.Note,
+				s.Add(t.CreatedAt, t.Sequence, t.ID, t.Kind, t.Amount, t.Balance, t.FeatureKey, t.Note,
 					t.Reverses, t.ExpiresAt)
 			}
 			return p.NextCursor
@@ -329,10 +284,10 @@ func downloadTransactions(v *visit) {
 
 // downloadKeys are the keys in use, then those that were revoked.
 func downloadKeys(v *visit) {
-	s := newSheet("key", "label", "scope", "customer", "budget", "created", "created by", "last used",
+	s := page.NewSheet("key", "label", "scope", "customer", "budget", "created", "created by", "last used",
 		"ends", "revoked", "requests 24 hours", "requests 30 days", "events 30 days")
 	for _, k := range inUseFirst(need[[]api.Key](v, v.admin, v.adminCall("listKeys"))) {
-		s.add(k.Hint, k.Label, k.Scope, k.Customer, k.Budget, k.CreatedAt, k.CreatedBy, k.LastUsedAt,
+		s.Add(k.Hint, k.Label, k.Scope, k.Customer, k.Budget, k.CreatedAt, k.CreatedBy, k.LastUsedAt,
 			k.EndsAt, k.RevokedAt, k.RequestsDay, k.RequestsMonth, k.EventsMonth)
 	}
 	download(v, "keys", s)
@@ -340,14 +295,14 @@ func downloadKeys(v *visit) {
 
 // downloadSubscribers are those of a plan, or of one of its versions.
 func downloadSubscribers(v *visit) {
-	s := newSheet("customer", "subscription", "version", "since")
+	s := page.NewSheet("customer", "subscription", "version", "since")
 	call := v.adminCall("listSubscribers", string(v.x.Param(2)))
 	if version := v.query("version"); version != "" {
 		call.Query = url.Values{"version": {version}}
 	}
 	readAll(v, s, v.admin, call, func(p *subscriberList) string {
 		for _, c := range p.Subscribers {
-			s.add(c.CustomerReferenceID, c.SubscriptionID, c.Version, c.CreatedAt)
+			s.Add(c.CustomerReferenceID, c.SubscriptionID, c.Version, c.CreatedAt)
 		}
 		return p.NextCursor
 	})
@@ -356,14 +311,14 @@ func downloadSubscribers(v *visit) {
 
 // downloadDeliveries are what an endpoint was sent, or what waits for it.
 func downloadDeliveries(v *visit) {
-	s := newSheet("created", "id", "event", "customer", "state", "attempts", "next attempt",
+	s := page.NewSheet("created", "id", "event", "customer", "state", "attempts", "next attempt",
 		"finished", "occurred")
 	call, _ := deliveryCall(v, string(v.x.Param(2)))
 	call.Query.Set("limit", "500") // the most that its row answers
 	readAll(v, s, v.admin, call, func(p *deliveryList) string {
 		for i := range p.List {
 			d := &p.List[i]
-			s.add(d.CreatedAt, d.ID, d.Type, d.CustomerReferenceID, d.Status, d.Attempts,
+			s.Add(d.CreatedAt, d.ID, d.Type, d.CustomerReferenceID, d.Status, d.Attempts,
 				d.NextAttemptAt, d.FinishedAt, d.OccurredAt)
 		}
 		return p.NextCursor
@@ -374,7 +329,7 @@ func downloadDeliveries(v *visit) {
 // downloadChanges has what was changed, a row for each value.
 func downloadChanges(v *visit) {
 	call, _, _ := changeCall(v)
-	s := newSheet("at", "number", "actor", "action", "account", "environment", "workspace", "subject",
+	s := page.NewSheet("at", "number", "actor", "action", "account", "environment", "workspace", "subject",
 		"field", "before", "after")
 	readAll(v, s, v.admin, call, func(p *changeList) string {
 		for i := range p.Changes {
@@ -384,10 +339,10 @@ func downloadChanges(v *visit) {
 			}
 			fields := changedFields(*c)
 			for _, f := range fields {
-				s.add(append(row[:len(row):len(row)], f.Name, f.Before, f.After)...)
+				s.Add(append(row[:len(row):len(row)], f.Name, f.Before, f.After)...)
 			}
 			if len(fields) == 0 {
-				s.add(append(row, "", "", "")...)
+				s.Add(append(row, "", "", "")...)
 			}
 		}
 		return p.NextCursor
@@ -401,17 +356,17 @@ func downloadAccounts(v *visit) {
 		Name      string    `json:"name"`
 		CreatedAt time.Time `json:"createdAt"`
 	}
-	s := newSheet("account", "created")
+	s := page.NewSheet("account", "created")
 	for _, a := range need[[]account](v, v.admin, server.Call{Operation: "listAccounts"}) {
 		if look, _ := v.who.on(a.Name); look {
-			s.add(a.Name, a.CreatedAt)
+			s.Add(a.Name, a.CreatedAt)
 		}
 	}
 	download(v, "accounts", s)
 }
 
 func downloadWorkspaces(v *visit) {
-	s := newSheet("id", "label", "owner", "runs left", "purchase", "bytes", "network", "created",
+	s := page.NewSheet("id", "label", "owner", "runs left", "purchase", "bytes", "network", "created",
 		"used", "ends")
 	call := server.Call{Operation: "listWorkspaces", Query: url.Values{}}
 	if v.query("unclaimed") == "true" {
@@ -421,7 +376,7 @@ func downloadWorkspaces(v *visit) {
 	readAll(v, s, v.admin, call, func(p *api.Tenants) string {
 		for i := range p.Workspaces {
 			w := &p.Workspaces[i]
-			s.add(w.ID, w.Label, w.Owner, w.RunsLeft, w.Purchase, w.Bytes, w.Network, w.CreatedAt,
+			s.Add(w.ID, w.Label, w.Owner, w.RunsLeft, w.Purchase, w.Bytes, w.Network, w.CreatedAt,
 				w.UsedAt, w.EndsAt)
 		}
 		return p.NextCursor

@@ -108,19 +108,19 @@ func seriesOf(name string, points map[int64]bucketSum) (s api.UsageSeries) {
 }
 
 // splitSheet is the chart's figures: with units where they are of one feature.
-func splitSheet(split *api.UsageTotals, feature string) *sheet {
+func splitSheet(split *api.UsageTotals, feature string) *page.Sheet {
 	head := []string{"start", "customer", "events"}
 	if feature != "" {
 		head = append(head, "units")
 	}
-	sheet := newSheet(head...)
+	sheet := page.NewSheet(head...)
 	for _, s := range split.Series {
 		for _, p := range s.Points {
 			row := []any{p.Start.UTC().Format(time.RFC3339), s.FeatureKey, p.Events}
 			if feature != "" {
 				row = append(row, p.UsageUnits)
 			}
-			sheet.add(row...)
+			sheet.Add(row...)
 		}
 	}
 	return sheet

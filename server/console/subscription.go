@@ -127,7 +127,7 @@ func askCancel(v *visit) {
 	}
 	if mode == "IMMEDIATE" {
 		q.Button = "Cancel now"
-		q.Notes = []string{"It ends at once, permanently. Unbilled usage is invoiced, and nothing is " +
+		q.Notes = []string{"The subscription ends at once, permanently. Unbilled usage is invoiced, and nothing is " +
 			"refunded."}
 	} else {
 		q.Button = "Cancel at the period's end"

@@ -144,15 +144,17 @@ func (v *visit) paged(c server.Call, limit string) server.Call {
 const listPage = 50
 
 // pageOf is the part of such a list that the page's address names, and the way to the others; keep
-// are parameters that stay.
-func pageOf[T any](v *visit, at string, list []T, keep url.Values) ([]T, pager) {
+// are parameters that stay, what is the name of a row.
+func pageOf[T any](
+	v *visit, at string, list []T, keep url.Values, what string,
+) ([]T, page.Pager) {
 	from, _ := strconv.Atoi(v.query("cursor"))
 	from = min(max(from, 0), len(list))
 	to, next := min(from+listPage, len(list)), ""
 	if to < len(list) {
 		next = strconv.Itoa(to)
 	}
-	return list[from:to], v.pages(at, next, keep)
+	return list[from:to], v.pages(at, next, keep).Within(from, to-from, len(list), what)
 }
 
 // inRange sets the range of days that the page's address has; the last one is in it.
@@ -196,11 +198,8 @@ func csvOf(v *visit, list string, names ...string) string {
 	return at
 }
 
-// pager is the way to the first and to the next page of a list.
-type pager struct{ First, Next string }
-
 // pages makes the pager of a list at a path; keep are parameters that stay.
-func (v *visit) pages(path, next string, keep url.Values) (p pager) {
+func (v *visit) pages(path, next string, keep url.Values) (p page.Pager) {
 	if v.query("cursor") != "" {
 		p.First = path
 		if len(keep) > 0 {

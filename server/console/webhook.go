@@ -198,7 +198,7 @@ type webhookData struct {
 	Chips      []page.Link
 	Deliveries []api.WebhookDelivery
 	CSV        string
-	Pager      pager
+	Pager      page.Pager
 }
 
 // Last is a delivery's last attempt; nil before the first. All of them are on its page: each can
@@ -262,7 +262,7 @@ func showWebhookOf(v *visit, id string) {
 		}
 		data.Chips = append(data.Chips, chip)
 	}
-	data.Pager = v.pages(data.Base, list.NextCursor, keep)
+	data.Pager = v.pages(data.Base, list.NextCursor, keep).Of(len(list.List), "delivery")
 	data.CSV = data.Base + "/deliveries.csv?" + keep.Encode()
 	p := v.environmentPage("webhook", "Webhooks", "Webhook endpoint", shown.URL, data)
 	v.show(v.below(p, "Webhooks", v.base()+"/webhooks"))

@@ -40,7 +40,7 @@ type workspacesData struct {
 	Workspaces []api.TenantOfList
 	Unclaimed  bool
 	Sought     string
-	Pager      pager
+	Pager      page.Pager
 }
 
 func showWorkspaces(v *visit) {
@@ -60,7 +60,7 @@ func showWorkspaces(v *visit) {
 		v.console.site.Redirect(v.x, workspaceURL(data.Workspaces[0].ID))
 		return
 	}
-	data.Pager = v.pages(Root+"/workspaces", list.NextCursor, keep)
+	data.Pager = v.pages(Root+"/workspaces", list.NextCursor, keep).Of(len(list.Workspaces), "workspace")
 	v.show(page.View{
 		Page: "workspaces", Title: "Workspaces", Data: data,
 		Lead: "Where agents and their owners keep flows and runs, newest first.",
@@ -72,7 +72,7 @@ type workspaceData struct {
 	Manage    bool
 	Workspace api.Tenant
 	Acts      []api.Act
-	Pager     pager
+	Pager     page.Pager
 	Fields    url.Values
 }
 
@@ -86,7 +86,7 @@ func showWorkspace(v *visit) {
 		Base: workspaceURL(shown.ID), Manage: v.manage, Workspace: shown, Acts: list.Acts,
 		Fields: v.fields,
 	}
-	data.Pager = v.pages(data.Base, list.NextCursor, nil)
+	data.Pager = v.pages(data.Base, list.NextCursor, nil).Of(len(list.Acts), "action")
 	v.show(page.View{
 		Page: "workspace", Title: cmp.Or(shown.Label, shown.ID), Data: data,
 		Crumbs: []page.Link{{Text: "Workspaces", URL: Root + "/workspaces"}, {Text: shown.ID}},

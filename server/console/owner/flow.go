@@ -7,8 +7,20 @@ import (
 )
 
 var flows = records[workspace.FlowView]{
-	workspaceapi.NounFlow, (*workspace.Machine).Flows,
-	func(f *workspace.FlowView) [16]byte { return f.ID },
+	noun: workspaceapi.NounFlow, path: "/flows", name: "flow", read: (*workspace.Machine).Flows,
+	id: func(f *workspace.FlowView) [16]byte { return f.ID },
+	choices: []choice{
+		{"All", ""}, {"Passing", "passing"}, {"Failing", "failing"}, {"Unknown", "unknown"},
+	},
+	chosen: func(f *workspace.FlowView) string { return f.Watch.String() },
+	columns: []string{
+		"created", "id", "name", "product", "task", "done when", "watch", "watched since",
+		"no agent can run it", "version", "changed",
+	},
+	add: func(s *page.Sheet, f *workspace.FlowView) {
+		s.Add(when(f.CreatedAt), workspaceapi.NounFlow.Text(f.ID), f.Name, f.URL, f.Task, f.SuccessCriteria,
+			f.Watch.String(), when(f.WatchAt), f.Unready.String(), f.Version, when(f.ChangedAt))
+	},
 }
 
 type flowsPage struct {
@@ -84,8 +96,21 @@ func showFlow(v *visit) {
 }
 
 var issues = records[workspace.IssueView]{
-	workspaceapi.NounIssue, (*workspace.Machine).Issues,
-	func(i *workspace.IssueView) [16]byte { return i.ID },
+	noun: workspaceapi.NounIssue, path: "/issues", name: "issue", read: (*workspace.Machine).Issues,
+	id: func(i *workspace.IssueView) [16]byte { return i.ID },
+	choices: []choice{
+		{"All", ""}, {"Open", "open"}, {"Reported as fixed", "fix_ready"}, {"Closed", "closed"},
+	},
+	chosen: func(i *workspace.IssueView) string { return i.Status.String() },
+	columns: []string{
+		"created", "id", "status", "step", "reason code", "reason", "seen", "flow", "newest run", "note",
+		"changed", "closed",
+	},
+	add: func(s *page.Sheet, i *workspace.IssueView) {
+		s.Add(when(i.CreatedAt), workspaceapi.NounIssue.Text(i.ID), i.Status.String(), i.Step, i.Code, i.Reason,
+			i.Seen, textOf(workspaceapi.NounFlow, i.Flow), textOf(workspaceapi.NounRun, i.Run), i.Note,
+			when(i.ChangedAt), when(i.ClosedAt))
+	},
 }
 
 var showIssues = issues.page("issues", "Issues",

@@ -2,6 +2,7 @@ package owner_test
 
 import (
 	"crypto/sha256"
+	"encoding/csv"
 	"fmt"
 	"regexp"
 	"strings"
@@ -289,15 +290,61 @@ func TestListsArePaged(t *testing.T) {
 				Access: "public"},
 		})
 	}
-	path, seen := owner.Root+"/flows", 0
-	for range 3 {
+	path, seen := owner.Root+"/flows?only=unknown", 0
+	for _, count := range []string{
+		"50 flows on this page. The next page goes on.", "50 flows on this page. The next page goes on.",
+		"20 flows on this page, the last one.",
+	} {
 		body := s.sees(path)
+		require.Contains(t, body, count)
 		seen += strings.Count(body, "Flow number")
-		next := regexp.MustCompile(`href="(/console/flows\?cursor=[^"]+)" rel="next"`).FindStringSubmatch(body)
+		next := regexp.MustCompile(`href="(/console/flows\?cursor=[^"]+)" rel="next"`).FindStringSubmatch(
+			strings.ReplaceAll(body, "&amp;", "&"))
 		if next == nil {
 			break
 		}
 		path = next[1]
 	}
 	require.Equal(t, 120, seen)
+}
+
+// TestListsAreNarrowedAndFiles: each list says how many it has, is narrowed by its chips, and is a
+// file of the same address, in which no text is a formula.
+func TestListsAreNarrowedAndFiles(t *testing.T) {
+	s := open(t, quiet)
+	ws, _ := s.fill("=Acme")
+	s.who = &owner.Visitor{Person: 1, Name: "ada@example.com", Token: "t", Workspace: ws}
+	for path, rows := range map[string]int{
+		"/runs": 2, "/runs?only=blocked": 1, "/runs?only=none": 1, "/runs?only=passed": 0,
+		"/flows": 1, "/flows?only=unknown": 1, "/flows?only=failing": 0,
+		"/issues": 1, "/issues?only=fix_ready": 1, "/issues?only=open": 0,
+		"/purchases": 1, "/purchases?only=open": 1, "/purchases?only=paid": 0,
+		"/purchases?only=ended": 0, "/inspections": 0, "/keys": 1, "/history": 1,
+	} {
+		body := s.sees(owner.Root + path)
+		list, query, narrowed := strings.Cut(path, "?")
+		file := owner.Root + list + ".csv"
+		if narrowed {
+			file += "?" + query
+			require.Contains(t, body, `href="`+owner.Root+path+`" aria-current="true"`, path)
+		}
+		if rows > 0 {
+			require.Regexp(t, `<p class="soft count">`+fmt.Sprint(rows)+` [a-z]+</p>`, body, path)
+			require.Contains(t, body, `href="`+file+`" download`, path)
+		} else if narrowed {
+			require.Contains(t, body, `id="no-match"`, path)
+		}
+		a := s.ask("GET", file, nil)
+		require.Equal(t, 200, a.status, path)
+		require.Equal(t, "text/csv; charset=utf-8", string(a.header.ContentType()))
+		found, err := csv.NewReader(strings.NewReader(a.body)).ReadAll()
+		require.NoError(t, err)
+		require.Len(t, found, rows+1, "%s: %s", path, a.body)
+		require.NotRegexp(t, `(?m)(^|,)=`, a.body, path)
+	}
+	for _, path := range []string{"/runs.csv", "/flows.csv", "/issues.csv", "/history.csv"} {
+		require.Contains(t, s.ask("GET", owner.Root+path, nil).body, ",'=Acme", path)
+	}
+	s.who = nil
+	require.Equal(t, 401, s.ask("GET", owner.Root+"/runs.csv", nil).status)
 }

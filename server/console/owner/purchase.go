@@ -1,14 +1,33 @@
 package owner
 
 import (
+	"cmp"
+
 	"tollgate/engine/workspace"
 	"tollgate/server/console/page"
 	"tollgate/server/workspaceapi"
 )
 
 var purchases = records[workspace.PurchaseView]{
-	workspaceapi.NounPurchase, (*workspace.Machine).Purchases,
-	func(p *workspace.PurchaseView) [16]byte { return p.ID },
+	noun: workspaceapi.NounPurchase, path: "/purchases", name: "purchase", read: (*workspace.Machine).Purchases,
+	id: func(p *workspace.PurchaseView) [16]byte { return p.ID },
+	choices: []choice{
+		{"All", ""}, {"Open", "open"}, {"Paid", "paid"}, {"Ended without payment", "ended"},
+	},
+	chosen: func(p *workspace.PurchaseView) string {
+		switch {
+		case p.Status < workspace.PurchaseSucceeded:
+			return "open"
+		case p.Status == workspace.PurchaseSucceeded:
+			return "paid"
+		}
+		return "ended"
+	},
+	columns: []string{"asked for", "id", "runs", "cents", "status", "reason", "changed", "expires"},
+	add: func(s *page.Sheet, p *workspace.PurchaseView) {
+		s.Add(when(p.CreatedAt), workspaceapi.NounPurchase.Text(p.ID), p.Runs, p.Cents, p.Status.String(),
+			p.Reason.String(), when(p.ChangedAt), when(p.ExpiresAt))
+	},
 }
 
 type purchasesPage struct {
@@ -39,7 +58,7 @@ type purchasePage struct {
 func (p *purchasePage) Says() string {
 	switch p.Status {
 	case workspace.PurchaseApproval:
-		return "It waits for your word. " + reasonWords(p.Reason.String())
+		return "The purchase waits for your word. " + reasonWords(p.Reason.String())
 	case workspace.PurchaseCheckout:
 		if p.URL == "" {
 			return "You approved the purchase. The payment page is being created, and is shown " +
@@ -106,16 +125,36 @@ func showPayment(v *visit) {
 }
 
 var keys = records[workspace.KeyView]{
-	workspaceapi.NounKey, (*workspace.Machine).Keys,
-	func(k *workspace.KeyView) [16]byte { return k.ID },
+	noun: workspaceapi.NounKey, path: "/keys", name: "key", read: (*workspace.Machine).Keys,
+	id:      func(k *workspace.KeyView) [16]byte { return k.ID },
+	columns: []string{"created", "id", "scope", "last used", "revoked"},
+	add: func(s *page.Sheet, k *workspace.KeyView) {
+		s.Add(when(k.CreatedAt), workspaceapi.NounKey.Text(k.ID), k.Scopes.String(), when(k.UsedAt),
+			when(k.RevokedAt))
+	},
 }
 
 var showKeys = keys.page("keys", "API keys",
 	"Agents call the workspace API with these keys. A key is shown once, when it is created.")
 
 var acts = records[workspace.ActView]{
-	workspaceapi.NounAct, (*workspace.Machine).Acts,
-	func(a *workspace.ActView) [16]byte { return a.ID },
+	noun: workspaceapi.NounAct, path: "/history", name: "decision", read: (*workspace.Machine).Acts,
+	id:      func(a *workspace.ActView) [16]byte { return a.ID },
+	columns: []string{"at", "id", "who", "what", "note", "field", "before", "after"},
+	add:     addAct,
+}
+
+// addAct adds a row for each value that was changed.
+func addAct(s *page.Sheet, a *workspace.ActView) {
+	row := []any{
+		when(a.At), workspaceapi.NounAct.Text(a.ID), cmp.Or(a.Email, a.Actor), a.Action, a.Note,
+	}
+	for _, c := range a.Changes {
+		s.Add(append(row[:len(row):len(row)], c.Name, c.Before, c.After)...)
+	}
+	if len(a.Changes) == 0 {
+		s.Add(append(row, "", "", "")...)
+	}
 }
 
 var showHistory = acts.page("history", "History",

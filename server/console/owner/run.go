@@ -1,6 +1,7 @@
 package owner
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -13,43 +14,38 @@ import (
 )
 
 var runs = records[workspace.RunView]{
-	workspaceapi.NounRun, (*workspace.Machine).Runs,
-	func(r *workspace.RunView) [16]byte { return r.ID },
+	noun: workspaceapi.NounRun, path: "/runs", name: "run", read: (*workspace.Machine).Runs,
+	id: func(r *workspace.RunView) [16]byte { return r.ID },
+	choices: []choice{
+		{"All", ""}, {"Passed", "passed"}, {"Blocked", "blocked"}, {"Inconclusive", "inconclusive"},
+		{"Without an outcome", "none"},
+	},
+	chosen:  func(r *workspace.RunView) string { return cmp.Or(r.Outcome.String(), "none") },
+	columns: runColumns, add: addRun,
+}
+
+var runColumns = []string{
+	"created", "id", "kind", "flow", "status", "outcome", "reason code", "reason", "step", "agent",
+	"paid by", "cents", "credits", "started", "finished",
+}
+
+func addRun(s *page.Sheet, r *workspace.RunView) {
+	s.Add(when(r.CreatedAt), workspaceapi.NounRun.Text(r.ID), r.Kind.String(), textOf(workspaceapi.NounFlow, r.Flow),
+		r.Status.String(), r.Outcome.String(), r.Code, r.Reason, r.Step, r.Agent.Name,
+		r.Charge.String(), r.Cents, r.Credits, when(r.StartedAt), when(r.FinishedAt))
 }
 
 var showRuns = runs.page("runs", "Runs",
 	"Newest first. Our verification calls decide the outcome, not the agent.")
 
-// maxWalked bounds the runs that one page of inspections looks at; the next page goes on there.
-const maxWalked = 1000
-
-// showInspections lists the runs that have read a product, without an agent.
-func showInspections(v *visit) {
-	data, at, more := list[workspace.RunView]{}, v.leaf(workspaceapi.NounRun), true
-	at.Limit = 100
-	for walked := 0; more && walked < maxWalked && len(data.List) < pageSize; {
-		var runs []workspace.RunView
-		if runs, more = v.config.Machine.Runs(v.who.Workspace, at); len(runs) == 0 {
-			break
-		}
-		walked += len(runs)
-		for i := range runs {
-			at.After = runs[i].ID
-			if inspects(runs[i].Kind) {
-				data.List = append(data.List, runs[i])
-			}
-			if len(data.List) == pageSize {
-				more = more || i < len(runs)-1
-				break
-			}
-		}
-	}
-	data.Pager = v.pages(workspaceapi.NounRun, more, at.After)
-	v.show(page.View{
-		Page: "inspections", Title: "Inspections", Data: data,
-		Lead: "Published data of products, read without an agent. Every verdict names rule and source.",
-	})
+// inspections are the runs that have read a product, without an agent.
+var inspections = records[workspace.RunView]{
+	noun: runs.noun, path: "/inspections", name: "inspection", read: runs.read, id: runs.id,
+	only: func(r *workspace.RunView) bool { return inspects(r.Kind) }, columns: runColumns, add: addRun,
 }
+
+var showInspections = inspections.page("inspections", "Inspections",
+	"Published data of products, read without an agent. Every verdict names rule and source.")
 
 func inspects(kind workspace.RunKind) bool {
 	return kind == workspace.RunInspection || kind == workspace.RunAssessment

@@ -141,6 +141,7 @@ func (s *site) sees(path string) string {
 	require.Equal(s.t, 1, strings.Count(a.body, "<h1>"), path)
 	require.NotContains(s.t, a.body, "ZgotmplZ", path)
 	require.NotRegexp(s.t, `<th[^>]*>\s*</th>`, a.body, "a column or row of %s has no name", path)
+	require.NotRegexp(s.t, `<th( class="n")?>`, a.body, "%s: a column or a row?", path)
 	return a.body
 }
 

@@ -2,6 +2,7 @@ package owner
 
 import (
 	"cmp"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -94,11 +95,54 @@ func startRun(v *visit, id [16]byte) {
 	v.went(fault, &made, showStart, "start")
 }
 
-// buyRuns buys runs ahead, with the saved card or on the provider's page.
+const (
+	// maxBought is how many runs one purchase buys, and sureField marks the form of one whose price
+	// was shown.
+	maxBought = 10
+	sureField = "sure"
+)
+
+// buyPage is what a purchase of runs would cost, before it is made.
+type buyPage struct {
+	Runs, Cents uint32
+	// Why is why it must be approved; empty where the saved card is charged at once.
+	Why     string
+	Billing billing
+	// Once is the key of the form that buys: going back to it buys nothing more.
+	Once string
+}
+
+// askRuns shows the price of runs, and what pays it.
+func askRuns(v *visit) {
+	runs, err := strconv.Atoi(cmp.Or(v.query("runs"), "1"))
+	if err != nil || runs < 1 || runs > maxBought {
+		v.fail(faultNoPage)
+		return
+	}
+	data := buyPage{Runs: uint32(runs), Billing: v.billing(), Once: v.query("once")}
+	if data.Once == "" {
+		data.Once = page.MintOnce()
+	}
+	data.Cents = data.Runs * v.config.Machine.Policy().RunCents
+	data.Why = reasonWords(v.config.Machine.PurchaseAsks(
+		v.who.Workspace, data.Cents, v.now()).String())
+	v.show(page.View{
+		Page: "buy", Title: "Buy " + page.Count(runs, "run") + " for " + page.Cents(data.Cents) + "?",
+		Data: data, Crumbs: []page.Link{{Text: "Purchases", URL: Root + "/purchases"}, {Text: "Buy"}},
+	})
+}
+
+// buyRuns asks about the price of runs, and once that is confirmed buys them, with the saved card
+// or on the provider's page.
 func buyRuns(v *visit) {
 	runs, err := strconv.Atoi(v.typed("runs"))
 	if err != nil {
 		runs = 0 // which the row refuses in its words
+	}
+	if 0 < runs && runs <= maxBought && v.typed(sureField) == "" {
+		query := url.Values{"runs": {strconv.Itoa(runs)}, "once": {page.OnceKey(v.fields)}}
+		v.site.Redirect(v.x, Root+"/purchases/buy?"+query.Encode())
+		return
 	}
 	var made sdk.Started
 	fault := v.ask("buyRuns", sdk.PurchaseRequest{Runs: runs}, &made)

@@ -247,14 +247,44 @@ func TestAnOwnerBuysAhead(t *testing.T) {
 		require.Equal(t, 400, a.status, runs)
 		require.Contains(t, a.body, "runs must be a whole number from 1 to 10", runs)
 	}
-	for range 2 {
-		a := s.sends(purchases, "runs", "3")
-		require.Equal(t, 303, a.status, a.body)
-		require.Contains(t, string(a.header.Peek("Location")), purchases+"/pur_")
+	bought := func() []workspace.PurchaseView {
+		list, _ := s.Machine.Purchases(ws, workspace.Page{Limit: 10})
+		return list
 	}
-	bought, _ := s.Machine.Purchases(ws, workspace.Page{Limit: 10})
-	require.Len(t, bought, 1)
-	require.EqualValues(t, 3, bought[0].Runs)
+	// buy sends the form twice, and twice the question that it asks.
+	buy := func(runs, paid string) {
+		before := len(bought())
+		for range 2 {
+			a := s.sends(purchases, "runs", runs, "_once", "buys "+runs)
+			require.Equal(t, 303, a.status, a.body)
+			ask := string(a.header.Peek("Location"))
+			require.Contains(t, ask, purchases+"/buy?")
+			body := s.sees(ask)
+			require.Contains(t, body, paid)
+			require.Len(t, bought(), before, "asking buys nothing")
+		}
+		body := s.sees(purchases + "/buy?runs=" + runs + "&once=buys+" + runs)
+		for range 2 {
+			a := s.sends(purchases, "runs", hidden(t, body, "runs"), "sure", hidden(t, body, "sure"),
+				"_once", hidden(t, body, "_once"))
+			require.Equal(t, 303, a.status, a.body)
+			require.Contains(t, string(a.header.Peek("Location")), purchases+"/pur_")
+		}
+		require.Len(t, bought(), before+1)
+	}
+	buy("3", "after you have approved it, on the next page. No card is saved yet.")
+	require.EqualValues(t, 3, bought()[0].Runs)
+	s.does(workspace.KindApprovePurchase, &workspace.ApprovePurchase{
+		ID: bought()[0].ID, Owner: "ada@example.com", Person: s.who.Person,
+	})
+	s.does(workspace.KindNotePayment, &workspace.NotePayment{
+		ID: bought()[0].ID, Result: workspace.PaymentPaid, Payment: "pi", Card: "card",
+	})
+	buy("2", "by the saved card, at once")
+	require.Contains(t, s.sees(purchases+"/buy?runs=8"), "The run would go over the monthly cap.")
+	for _, wrong := range []string{"?runs=0", "?runs=11", "?runs=x"} {
+		require.Equal(t, 404, s.ask("GET", purchases+"/buy"+wrong, nil).status, wrong)
+	}
 }
 
 // TestAnOwnerInspects: the page of the run that read the product.

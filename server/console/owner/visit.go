@@ -285,35 +285,6 @@ func of(noun workspaceapi.Noun, show func(*visit, [16]byte)) func(*visit) {
 	}
 }
 
-// list is the part of a list of records, newest first, that a page shows.
-type list[T any] struct {
-	List  []T
-	Pager pager
-}
-
-// records is a kind of records of a workspace: how they are named, read and told apart.
-type records[T any] struct {
-	noun workspaceapi.Noun
-	read func(*workspace.Machine, uint32, workspace.Page) ([]T, bool)
-	id   func(*T) [16]byte
-}
-
-// list reads the part that the page's address names.
-func (r records[T]) list(v *visit) (l list[T]) {
-	some, more := r.read(v.config.Machine, v.who.Workspace, v.leaf(r.noun))
-	if l.List = some; len(some) > 0 {
-		l.Pager = v.pages(r.noun, more, r.id(&some[len(some)-1]))
-	}
-	return l
-}
-
-// page is a page that shows such a list and nothing else.
-func (r records[T]) page(name, title, lead string) func(*visit) {
-	return func(v *visit) {
-		v.show(page.View{Page: name, Title: title, Lead: lead, Data: r.list(v)})
-	}
-}
-
 // id reads the record that the path names; false when it is answered.
 func (v *visit) id(noun workspaceapi.Noun) (id [16]byte, ok bool) {
 	if id, ok = noun.Parse(string(v.x.Param(0))); !ok {
@@ -322,47 +293,11 @@ func (v *visit) id(noun workspaceapi.Noun) (id [16]byte, ok bool) {
 	return id, ok
 }
 
-// record is the record that the path names; false when it is answered.
-func (r records[T]) record(v *visit, read func(uint32, [16]byte) (T, bool)) (t T, ok bool) {
-	id, ok := v.id(r.noun)
-	if !ok {
-		return t, false
-	}
-	if t, ok = read(v.who.Workspace, id); !ok {
-		v.fail(faultUnknown)
-	}
-	return t, ok
-}
-
-// pageSize is how many records a list shows.
-const pageSize = 50
-
-// leaf reads the cursor of a list's address; an invalid one begins at the newest.
-func (v *visit) leaf(noun workspaceapi.Noun) workspace.Page {
-	p := workspace.Page{Limit: pageSize}
-	p.After, _ = noun.Parse(v.query("cursor"))
-	return p
-}
-
 // typed is what a field of the form holds, without the blanks around it.
 func (v *visit) typed(name string) string { return strings.TrimSpace(v.fields.Get(name)) }
 
 // query reads a parameter of the page's address.
 func (v *visit) query(name string) string { return string(v.x.Ctx.QueryArgs().Peek(name)) }
-
-// pager is the way to the first and to the next page of a list.
-type pager struct{ First, Next string }
-
-func (v *visit) pages(noun workspaceapi.Noun, more bool, last [16]byte) (p pager) {
-	path := string(v.x.Ctx.Path())
-	if v.query("cursor") != "" {
-		p.First = path
-	}
-	if more {
-		p.Next = path + "?cursor=" + noun.Text(last)
-	}
-	return p
-}
 
 // functions are what the templates call besides the layout's own.
 var functions = template.FuncMap{

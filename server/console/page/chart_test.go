@@ -102,6 +102,10 @@ func TestPlotsMarks(t *testing.T) {
 	few := page.Plot{Points: []float64{1200, 0.5}, Labels: []string{"a", "<b>"}}
 	require.Equal(t, []page.Row{{"<b>", "0.50"}, {"a", "1,200"}}, few.Rows())
 	require.Contains(t, string(page.Draw(few)), `x="150.0" width="150.0" height="60"><title>&lt;b&gt;: 0.50<`)
+	require.Equal(t, []string{"2 k", "1 k", "0"}, few.Axis())
+	require.Equal(t, []string{"a", "<b>"}, few.Ends())
+	require.Equal(t, []string{"1", "0.5", "0"}, page.Plot{}.Axis())
+	require.Empty(t, page.Plot{}.Ends())
 	many := page.Plot{}
 	for i := range 121 {
 		many.Points = append(many.Points, float64(i))

@@ -371,10 +371,36 @@ func TestOutdated(t *testing.T) {
 	for age, title := range map[time.Duration]string{
 		0: "As of 05:59:11, 0 s old", 19 * time.Second: "As of 05:58:52, 19 s old",
 		61 * time.Second: "As of 05:58:10, 1 min old", 90 * time.Minute: "As of 27 Nov 2026, 04:29",
-		56 * 365 * 24 * time.Hour: "It is not known how old this page is",
+		56 * 365 * 24 * time.Hour: "The age of this page is not known",
 	} {
 		n := page.Outdated(now, age)
 		require.Equal(t, title, n.Title)
 		require.Contains(t, n.Detail, "Nothing can be changed now")
+	}
+}
+
+// TestAPagerSaysHowManyThereAre: as far as its page knows it.
+func TestAPagerSaysHowManyThereAre(t *testing.T) {
+	only, first := page.Pager{}, page.Pager{Next: "next"}
+	last := page.Pager{First: "first"}
+	require.Equal(t, "1 run", only.Of(1, "run").Count)
+	require.Equal(t, "1,200 deliveries", only.Of(1200, "delivery").Count)
+	require.Equal(t, "50 runs on this page. The next page goes on.", first.Of(50, "run").Count)
+	require.Equal(t, "2 runs on this page, the last one.", last.Of(2, "run").Count)
+	require.Empty(t, last.Of(0, "run").Count)
+	require.Equal(t, "next", first.Of(50, "run").Next)
+	require.Equal(t, "51 to 100 of 1,230 keys", last.Within(50, 50, 1230, "key").Count)
+	require.Equal(t, "3 keys", only.Within(0, 3, 3, "key").Count)
+	require.Empty(t, only.Within(0, 0, 3, "key").Count)
+}
+
+// TestCellsAreNoFormulas: not in a spreadsheet.
+func TestCellsAreNoFormulas(t *testing.T) {
+	for text, want := range map[string]string{
+		"calls": "calls", "": "", "=1+1": "'=1+1", "@x": "'@x", "-1": "'-1", "+1": "'+1", "\tx": "'\tx",
+	} {
+		s := page.NewSheet("text")
+		s.Add(text)
+		require.Equal(t, want, s.Rows()[1][0])
 	}
 }

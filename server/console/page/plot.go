@@ -85,6 +85,20 @@ func (p Plot) Top() float64 {
 	return 10 * step
 }
 
+// Axis are what the lines to read it by stand for, from the top down.
+func (p Plot) Axis() (labels []string) {
+	top := p.Top()
+	return []string{short3(top), short3(top / 2), "0"}
+}
+
+// Ends are its first and its last label; none of a plot without any.
+func (p Plot) Ends() []string {
+	if len(p.Labels) == 0 {
+		return nil
+	}
+	return []string{p.Labels[0], p.Labels[len(p.Labels)-1]}
+}
+
 // Row is a mark of a plot in words: its points, and what they are.
 type Row struct{ Label, Text string }
 

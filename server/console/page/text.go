@@ -156,7 +156,7 @@ func When(at time.Time) string { return at.UTC().Format("2 Jan 2006, 15:04") }
 // Outdated is the notice of a page that was made from a node's own memory, which is so old.
 func Outdated(now time.Time, age time.Duration) *Notice {
 	n := &Notice{
-		Tone: Problem, Title: "It is not known how old this page is",
+		Tone: Problem, Title: "The age of this page is not known",
 		Detail: "Nothing can be changed now: no majority of the cluster can be reached. Load the page " +
 			"again in a moment.",
 	}

@@ -259,6 +259,12 @@ func TestHoldsAndBudgets(t *testing.T) {
 	n.get(release).is(403, "cannot be done here")
 	n.send(ben, release, nil).is(403, "cannot be done here")
 
+	// Why nothing is taken is said in words of theirs: budgets are their provider's.
+	n.Do(t, billing.KindFreezeBudget, &billing.FreezeBudget{Env: n.env, Key: "ada's", Frozen: true})
+	frozen := n.get(at).is(200, "Your provider has paused this. Contact them to resume.")
+	require.NotContains(t, frozen.body, "ada&#39;s")
+	require.NotContains(t, frozen.body, "is frozen")
+
 	// One that has ended says so, whatever the plan allows.
 	n.Do(t, billing.KindSettleReservation, &billing.SettleReservation{
 		Env: n.env, ID: [16]byte{11, 'b'}, EventKey: "call of ben", Key: [16]byte{12},

@@ -43,8 +43,7 @@ type invoicesData struct {
 	Base     string
 	Invoices []bill.Invoice
 	CanPay   bool
-	// First and Next lead to other pages of them; empty where there are none.
-	First, Next string
+	Pager    page.Pager
 }
 
 // showInvoices lists all invoices, so many a page.
@@ -59,11 +58,12 @@ func showInvoices(v *visit) {
 	through := min(from+maxInvoices, len(all))
 	data := invoicesData{Base: v.base, Invoices: all[from:through], CanPay: v.canPay()}
 	if from > 0 {
-		data.First = v.base + "/invoices"
+		data.Pager.First = v.base + "/invoices"
 	}
 	if through < len(all) {
-		data.Next = v.base + "/invoices?from=" + strconv.Itoa(through)
+		data.Pager.Next = v.base + "/invoices?from=" + strconv.Itoa(through)
 	}
+	data.Pager = data.Pager.Within(from, through-from, len(all), "invoice")
 	v.show("invoices", "Invoices", data)
 }
 

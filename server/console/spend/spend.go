@@ -83,8 +83,14 @@ func (l Limit) Bar() template.HTML {
 	if l.Holds() {
 		title += ", " + l.Amount(l.Held) + " held"
 	}
-	return page.HeldMeter(number(l.Used), number(l.Held), number(l.Limit),
-		title+", of "+l.Amount(l.Limit))
+	return l.meter(title + ", of " + l.Amount(l.Limit))
+}
+
+// Gauge is Bar next to words that say all of it: its title says the share alone.
+func (l Limit) Gauge() template.HTML { return l.meter(l.Percent()) }
+
+func (l Limit) meter(title string) template.HTML {
+	return page.HeldMeter(number(l.Used), number(l.Held), number(l.Limit), title)
 }
 
 // Percent is Share in whole percents.
