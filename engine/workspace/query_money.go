@@ -61,8 +61,8 @@ func (m *Machine) Purchases(workspace uint32, p Page) (views []PurchaseView, mor
 	return list(&p, chainOf(&s.purchases, workspace, w.Purchases, s.purchaseView))
 }
 
-// PurchaseAsks says why an owner's purchase of so many cents would have to be approved at an instant
-// of log time; ReasonNone where the saved card would pay it at once.
+// PurchaseAsks says why an owner's purchase of so many cents would have to be approved at an
+// instant of log time; ReasonNone where the saved card would pay it at once.
 func (m *Machine) PurchaseAsks(workspace, cents uint32, now int64) ApprovalReason {
 	s := m.read()
 	defer s.mu.RUnlock()

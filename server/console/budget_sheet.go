@@ -15,8 +15,8 @@ const maxBudgetReads = 2 * page.MaxSheetRows
 
 // downloadBudgets has a row for each limit of a budget, or one: each budget before those below it.
 func downloadBudgets(v *visit) {
-	s := page.NewSheet("budget", "name", "below", "customer", "state", "closed by", "created", "counts",
-		"feature", "currency", "window", "time zone", "over the limit", "limit", "used", "held", "left",
+	s := page.NewSheet("budget", "name", "below", "customer", "state", "closed by", "created",
+		"counts", "feature", "currency", "window", "time zone", "over the limit", "limit", "used", "held", "left",
 		"window start", "window end")
 	archived, reads := v.query("archived") != "", 0
 	var below func(parent string)

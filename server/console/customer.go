@@ -311,8 +311,6 @@ type customerData struct {
 	Running       int // subscriptions that have not ended
 	Entitlements  []entitlement
 	Blocked       blockedFeatures
-	Plans         []api.Plan   // that the forms offer
-	ManyPlans     bool         // they are too many for a choice: their key is typed
 	Gone          bool         // archived or erased: nothing new begins
 	Details       []api.Detail // that a subscription may have
 	Invoices      []invoice
@@ -327,6 +325,13 @@ type customerData struct {
 	Own           []*budgetNode // budgets of their own
 	Activity      activityList
 	Fields        url.Values
+	planForms
+}
+
+// planForms are the forms of a customer's subscriptions, which name plans.
+type planForms struct {
+	Plans     []api.Plan // that they offer
+	ManyPlans bool       // they are too many for a choice: their key is typed
 	// Chosen is the subscription whose form is open, Many whether the others have none: each names
 	// all plans.
 	Chosen string
@@ -334,7 +339,7 @@ type customerData struct {
 }
 
 // Alone reports whether a subscription's row has its forms.
-func (d customerData) Alone(id string) bool { return !d.Many || id == d.Chosen }
+func (d planForms) Alone(id string) bool { return !d.Many || id == d.Chosen }
 
 const (
 	// maxPlanChoice bounds the names and keys of the plans of a choice together, in bytes, and
@@ -344,13 +349,13 @@ const (
 )
 
 // choose decides how the forms name plans: a page of many would be heavy.
-func (d *customerData) choose(v *visit) {
+func (d *planForms) choose(v *visit, running int) {
 	size := 0
 	for i := range d.Plans {
 		size += len(d.Plans[i].Key) + len(d.Plans[i].Name) + 60
 	}
 	d.ManyPlans = size > maxPlanChoice
-	d.Many = d.Running*size > maxPlanChoices
+	d.Many = running*size > maxPlanChoices
 	d.Chosen = cmp.Or(v.fields.Get("subscription"), v.query("subscription"))
 }
 
@@ -399,7 +404,7 @@ func showCustomer(v *visit) {
 	data.Blocked = blocked(data.Entitlements)
 	data.account(invoices)
 	data.Plans = offers(data.Plans, subscriptions)
-	data.choose(v)
+	data.choose(v, data.Running)
 	data.Gone = !data.Customer.ArchivedAt.IsZero() || !data.Customer.ErasedAt.IsZero()
 	data.Subscriptions = newest(subscriptions)
 	data.More = len(subscriptions) - len(data.Subscriptions)

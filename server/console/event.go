@@ -299,7 +299,8 @@ func (d *eventsData) billed(v *visit) *eventBill {
 	switch last := s.EndedAt.Add(-time.Millisecond); {
 	case counted.Before(s.CreatedAt):
 		counted = s.CreatedAt
-		bills.Outside = "The event occurred before its subscription began, and counts in the first period."
+		bills.Outside = "The event occurred before its subscription began, and counts in the first " +
+			"period."
 	case !s.EndedAt.IsZero() && counted.After(last):
 		counted = last
 		bills.Outside = "The event occurred after its subscription ended, and counts in the last period."

@@ -55,7 +55,8 @@ func (s *Console) sheetRows() []row {
 // readAll reads a list page by page, as far as there is room; take adds a page, and returns the
 // next one's cursor.
 func readAll[T any](
-	v *visit, s *page.Sheet, ask func(server.Call) server.Reply, call server.Call, take func(*T) string,
+	v *visit, s *page.Sheet, ask func(server.Call) server.Reply, call server.Call,
+	take func(*T) string,
 ) {
 	if call.Query == nil {
 		call.Query = url.Values{}
@@ -168,8 +169,8 @@ func downloadMargin(v *visit) {
 
 // downloadCustomers has a row for each currency in which a customer pays or owes, or one.
 func downloadCustomers(v *visit) {
-	s := page.NewSheet("id", "first name", "last name", "e-mail", "created", "archived", "erased", "plans",
-		"state", "currency", "monthly recurring", "owed", "past due", "past due since")
+	s := page.NewSheet("id", "first name", "last name", "e-mail", "created", "archived", "erased",
+		"plans", "state", "currency", "monthly recurring", "owed", "past due", "past due since")
 	call := v.adminCall("listCustomers")
 	if call.Query = customerOrder(v); call.Query.Has("sort") { // each page would rank all anew
 		call.Query.Set("limit", strconv.Itoa(page.MaxSheetRows))
@@ -198,8 +199,8 @@ func downloadCustomers(v *visit) {
 }
 
 func downloadInvoices(v *visit) {
-	s := page.NewSheet("number", "id", "customer", "type", "state", "currency", "amount", "issued", "due",
-		"paid", "period start", "period end", "subscription")
+	s := page.NewSheet("number", "id", "customer", "type", "state", "currency", "amount", "issued",
+		"due", "paid", "period start", "period end", "subscription")
 	add := func(list []invoice) {
 		for i := range list {
 			i := &list[i]
@@ -223,8 +224,8 @@ func downloadInvoices(v *visit) {
 // downloadEvents are those of the customer whose path it is, or of all.
 func downloadEvents(v *visit) {
 	customer := pathCustomer(v)
-	s := page.NewSheet("occurred", "recorded", "customer", "kind", "feature", "event name", "units", "key",
-		"allowed", "reason", "billed", "voided", "cost")
+	s := page.NewSheet("occurred", "recorded", "customer", "kind", "feature", "event name", "units",
+		"key", "allowed", "reason", "billed", "voided", "cost")
 	call, _ := eventCall(v, customer)
 	readAll(v, s, v.client, call, func(p *eventList) string {
 		for i := range p.Events {
@@ -284,8 +285,8 @@ func downloadTransactions(v *visit) {
 
 // downloadKeys are the keys in use, then those that were revoked.
 func downloadKeys(v *visit) {
-	s := page.NewSheet("key", "label", "scope", "customer", "budget", "created", "created by", "last used",
-		"ends", "revoked", "requests 24 hours", "requests 30 days", "events 30 days")
+	s := page.NewSheet("key", "label", "scope", "customer", "budget", "created", "created by",
+		"last used", "ends", "revoked", "requests 24 hours", "requests 30 days", "events 30 days")
 	for _, k := range inUseFirst(need[[]api.Key](v, v.admin, v.adminCall("listKeys"))) {
 		s.Add(k.Hint, k.Label, k.Scope, k.Customer, k.Budget, k.CreatedAt, k.CreatedBy, k.LastUsedAt,
 			k.EndsAt, k.RevokedAt, k.RequestsDay, k.RequestsMonth, k.EventsMonth)
@@ -329,8 +330,8 @@ func downloadDeliveries(v *visit) {
 // downloadChanges has what was changed, a row for each value.
 func downloadChanges(v *visit) {
 	call, _, _ := changeCall(v)
-	s := page.NewSheet("at", "number", "actor", "action", "account", "environment", "workspace", "subject",
-		"field", "before", "after")
+	s := page.NewSheet("at", "number", "actor", "action", "account", "environment", "workspace",
+		"subject", "field", "before", "after")
 	readAll(v, s, v.admin, call, func(p *changeList) string {
 		for i := range p.Changes {
 			c := &p.Changes[i]

@@ -127,8 +127,8 @@ func askCancel(v *visit) {
 	}
 	if mode == "IMMEDIATE" {
 		q.Button = "Cancel now"
-		q.Notes = []string{"The subscription ends at once, permanently. Unbilled usage is invoiced, and nothing is " +
-			"refunded."}
+		q.Notes = []string{"The subscription ends at once, permanently. Unbilled usage is " +
+			"invoiced, and nothing is refunded."}
 	} else {
 		q.Button = "Cancel at the period's end"
 		q.Facts = append(q.Facts, fact{"Ends", page.When(s.CurrentPeriodEnd)})

@@ -60,7 +60,8 @@ func showWorkspaces(v *visit) {
 		v.console.site.Redirect(v.x, workspaceURL(data.Workspaces[0].ID))
 		return
 	}
-	data.Pager = v.pages(Root+"/workspaces", list.NextCursor, keep).Of(len(list.Workspaces), "workspace")
+	data.Pager = v.pages(Root+"/workspaces", list.NextCursor, keep).
+		Of(len(list.Workspaces), "workspace")
 	v.show(page.View{
 		Page: "workspaces", Title: "Workspaces", Data: data,
 		Lead: "Where agents and their owners keep flows and runs, newest first.",

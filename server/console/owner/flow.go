@@ -18,8 +18,8 @@ var flows = records[workspace.FlowView]{
 		"no agent can run it", "version", "changed",
 	},
 	add: func(s *page.Sheet, f *workspace.FlowView) {
-		s.Add(when(f.CreatedAt), workspaceapi.NounFlow.Text(f.ID), f.Name, f.URL, f.Task, f.SuccessCriteria,
-			f.Watch.String(), when(f.WatchAt), f.Unready.String(), f.Version, when(f.ChangedAt))
+		s.Add(when(f.CreatedAt), workspaceapi.NounFlow.Text(f.ID), f.Name, f.URL, f.Task,
+			f.SuccessCriteria, f.Watch.String(), when(f.WatchAt), f.Unready.String(), f.Version, when(f.ChangedAt))
 	},
 }
 
@@ -107,8 +107,8 @@ var issues = records[workspace.IssueView]{
 		"changed", "closed",
 	},
 	add: func(s *page.Sheet, i *workspace.IssueView) {
-		s.Add(when(i.CreatedAt), workspaceapi.NounIssue.Text(i.ID), i.Status.String(), i.Step, i.Code, i.Reason,
-			i.Seen, textOf(workspaceapi.NounFlow, i.Flow), textOf(workspaceapi.NounRun, i.Run), i.Note,
+		s.Add(when(i.CreatedAt), workspaceapi.NounIssue.Text(i.ID), i.Status.String(), i.Step, i.Code,
+			i.Reason, i.Seen, textOf(workspaceapi.NounFlow, i.Flow), textOf(workspaceapi.NounRun, i.Run), i.Note,
 			when(i.ChangedAt), when(i.ClosedAt))
 	},
 }

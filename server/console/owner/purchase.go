@@ -9,8 +9,9 @@ import (
 )
 
 var purchases = records[workspace.PurchaseView]{
-	noun: workspaceapi.NounPurchase, path: "/purchases", name: "purchase", read: (*workspace.Machine).Purchases,
-	id: func(p *workspace.PurchaseView) [16]byte { return p.ID },
+	noun: workspaceapi.NounPurchase, path: "/purchases", name: "purchase",
+	read: (*workspace.Machine).Purchases,
+	id:   func(p *workspace.PurchaseView) [16]byte { return p.ID },
 	choices: []choice{
 		{"All", ""}, {"Open", "open"}, {"Paid", "paid"}, {"Ended without payment", "ended"},
 	},

@@ -30,8 +30,8 @@ var runColumns = []string{
 }
 
 func addRun(s *page.Sheet, r *workspace.RunView) {
-	s.Add(when(r.CreatedAt), workspaceapi.NounRun.Text(r.ID), r.Kind.String(), textOf(workspaceapi.NounFlow, r.Flow),
-		r.Status.String(), r.Outcome.String(), r.Code, r.Reason, r.Step, r.Agent.Name,
+	s.Add(when(r.CreatedAt), workspaceapi.NounRun.Text(r.ID), r.Kind.String(),
+		textOf(workspaceapi.NounFlow, r.Flow), r.Status.String(), r.Outcome.String(), r.Code, r.Reason, r.Step, r.Agent.Name,
 		r.Charge.String(), r.Cents, r.Credits, when(r.StartedAt), when(r.FinishedAt))
 }
 
@@ -41,7 +41,8 @@ var showRuns = runs.page("runs", "Runs",
 // inspections are the runs that have read a product, without an agent.
 var inspections = records[workspace.RunView]{
 	noun: runs.noun, path: "/inspections", name: "inspection", read: runs.read, id: runs.id,
-	only: func(r *workspace.RunView) bool { return inspects(r.Kind) }, columns: runColumns, add: addRun,
+	only:    func(r *workspace.RunView) bool { return inspects(r.Kind) },
+	columns: runColumns, add: addRun,
 }
 
 var showInspections = inspections.page("inspections", "Inspections",
