@@ -160,10 +160,11 @@ func (s *state) pick(
 		b := s.Subscriptions.Read(row)
 		at, carries := book.PlaceIn(
 			c, feature, book.Place{Subscription: row, Counter: b.FirstCounter}, b.Version)
-		full := carries && at.Feature.Full(s.Counters.Reading(at.Counter, at.Feature))
-		if customer.Held && carries && !full {
-			full = at.Feature.FullWithHeld(s.Counters.Reading(at.Counter, at.Feature),
-				s.Held.Units(b.Customer, row, feature, now))
+		full := false // matters among several subscriptions only
+		if carries && (b.Next != 0 || row != customer.FirstSubscription) {
+			used := s.Counters.Reading(at.Counter, at.Feature)
+			full = at.Feature.Full(used) || customer.Held &&
+				at.Feature.FullWithHeld(used, s.Held.Units(b.Customer, row, feature, now))
 		}
 		if b.Due <= now {
 			return book.Place{}, true, false
