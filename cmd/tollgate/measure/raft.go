@@ -3,10 +3,10 @@ package measure
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/go-metrics"
-	sink "github.com/hashicorp/go-metrics/prometheus"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -44,49 +44,163 @@ var raftTimes = []raftNumber{
 	{"raft.thread.fsm.saturation", "Share of its time that applying works, 0 to 1."},
 }
 
-// raftPeers are the numbers that Raft keeps of each peer that it leads, with the label peer_id. One
-// that has not changed for raftPeerExpiry is no longer shown.
-var raftPeers = []string{
-	"raft.replication.heartbeat", "raft.replication.appendEntries.rpc",
-	"raft.replication.appendEntries.logs",
-}
-
-const raftPeerExpiry = 10 * time.Minute
+// The numbers that Raft keeps of each peer that it leads, with the label peer_id. One that has not
+// changed for raftPeerExpiry is no longer shown.
+const (
+	raftBeat       = "raft.replication.heartbeat"
+	raftAppend     = "raft.replication.appendEntries.rpc"
+	raftAppended   = "raft.replication.appendEntries.logs"
+	peerLabel      = "peer_id"
+	raftPeerExpiry = 10 * time.Minute
+)
 
 // Raft brings what Raft counts into a registry, from now on and instead of any earlier one: Raft
 // knows one place for the whole process. What is not listed here is not shown, so that their number
 // is bounded. An error says which metric was there already.
 func Raft(registry *prometheus.Registry) error {
-	options := sink.PrometheusOpts{
-		Name: "tollgate_raft", Registerer: registry, Expiration: raftPeerExpiry,
+	_, err := openRaft(registry)
+	return err
+}
+
+func openRaft(registry *prometheus.Registry) (*raftSink, error) {
+	s := &raftSink{
+		counters: map[string]prometheus.Counter{}, times: map[string]prometheus.Summary{},
+		peers: map[string]*raftPeer{}, now: time.Now,
 	}
-	allowed := make([]string, 0, len(raftCounters)+len(raftTimes)+len(raftPeers))
-	name := func(of string) []string {
-		full := "tollgate." + of
-		allowed = append(allowed, full)
-		return strings.Split(full, ".")
-	}
+	all := []prometheus.Collector{s}
 	for _, c := range raftCounters {
-		options.CounterDefinitions = append(options.CounterDefinitions,
-			sink.CounterDefinition{Name: name(c.name), Help: c.help})
+		s.counters[c.name] = raftCounter(c, nil)
+		all = append(all, s.counters[c.name])
 	}
 	for _, t := range raftTimes {
-		options.SummaryDefinitions = append(options.SummaryDefinitions,
-			sink.SummaryDefinition{Name: name(t.name), Help: t.help})
+		s.times[t.name] = raftTime(t, nil)
+		all = append(all, s.times[t.name])
 	}
-	for _, p := range raftPeers {
-		name(p)
+	for _, c := range all {
+		if err := registry.Register(c); err != nil {
+			return nil, fmt.Errorf("metrics: %w", err)
+		}
 	}
-	to, err := sink.NewPrometheusSinkFrom(options)
+	_, err := metrics.NewGlobal(&metrics.Config{
+		TimerGranularity: time.Millisecond, FilterDefault: true,
+	}, s)
 	if err != nil {
-		return fmt.Errorf("metrics: %w", err)
+		return nil, fmt.Errorf("metrics: %w", err)
 	}
-	_, err = metrics.NewGlobal(&metrics.Config{
-		ServiceName: "tollgate", TimerGranularity: time.Millisecond,
-		AllowedPrefixes: allowed, AllowedLabels: []string{"peer_id"},
-	}, to)
-	if err != nil {
-		return fmt.Errorf("metrics: %w", err)
+	return s, nil
+}
+
+func raftName(of string) string { return "tollgate_" + strings.ReplaceAll(of, ".", "_") }
+
+func raftCounter(of raftNumber, labels prometheus.Labels) prometheus.Counter {
+	return prometheus.NewCounter(prometheus.CounterOpts{
+		Name: raftName(of.name), Help: of.help, ConstLabels: labels,
+	})
+}
+
+// raftTime is of the last 5 to 10 s: each further bucket of ages takes every value once more.
+func raftTime(of raftNumber, labels prometheus.Labels) prometheus.Summary {
+	return prometheus.NewSummary(prometheus.SummaryOpts{
+		Name: raftName(of.name), Help: of.help, ConstLabels: labels,
+		MaxAge: 10 * time.Second, AgeBuckets: 2,
+		Objectives: map[float64]float64{0.5: 0.05, 0.9: 0.01, 0.99: 0.001},
+	})
+}
+
+// raftSink receives what Raft counts and measures: some twenty numbers for each entry, half of
+// which are not shown. So it looks a name up before anything else, and allocates nothing for that.
+type raftSink struct {
+	metrics.BlackholeSink
+	counters map[string]prometheus.Counter
+	times    map[string]prometheus.Summary
+	now      func() time.Time
+
+	mu    sync.Mutex
+	peers map[string]*raftPeer
+}
+
+// raftPeer are the numbers of one peer.
+type raftPeer struct {
+	beat, appends prometheus.Summary
+	appended      prometheus.Counter
+	changed       time.Time
+}
+
+// IncrCounterWithLabels implements metrics.MetricSink, for all counters.
+func (s *raftSink) IncrCounterWithLabels(key []string, by float32, labels []metrics.Label) {
+	var room [64]byte
+	name := appendKey(room[:0], key)
+	if c, ok := s.counters[string(name)]; ok {
+		c.Add(float64(by))
+	} else if string(name) == raftAppended {
+		s.peer(labels).appended.Add(float64(by))
 	}
-	return nil
+}
+
+// AddSampleWithLabels implements metrics.MetricSink, for all times.
+func (s *raftSink) AddSampleWithLabels(key []string, took float32, labels []metrics.Label) {
+	var room [64]byte
+	name := appendKey(room[:0], key)
+	if t, ok := s.times[string(name)]; ok {
+		t.Observe(float64(took))
+		return
+	}
+	switch string(name) {
+	case raftBeat:
+		s.peer(labels).beat.Observe(float64(took))
+	case raftAppend:
+		s.peer(labels).appends.Observe(float64(took))
+	}
+}
+
+func appendKey(dst []byte, key []string) []byte {
+	for i, part := range key {
+		if i > 0 {
+			dst = append(dst, '.')
+		}
+		dst = append(dst, part...)
+	}
+	return dst
+}
+
+// peer are the numbers of the peer that the labels name.
+func (s *raftSink) peer(labels []metrics.Label) *raftPeer {
+	id := ""
+	for _, l := range labels {
+		if l.Name == peerLabel {
+			id = l.Value
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.peers[id]
+	if p == nil {
+		of := prometheus.Labels{peerLabel: id}
+		p = &raftPeer{
+			beat:     raftTime(raftNumber{raftBeat, "A heartbeat to that member."}, of),
+			appends:  raftTime(raftNumber{raftAppend, "Sending entries to that member."}, of),
+			appended: raftCounter(raftNumber{raftAppended, "Entries sent to that member."}, of),
+		}
+		s.peers[id] = p
+	}
+	p.changed = s.now()
+	return p
+}
+
+// Describe implements prometheus.Collector: which peers there will be is not known.
+func (s *raftSink) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements prometheus.Collector, for the numbers of peers.
+func (s *raftSink) Collect(to chan<- prometheus.Metric) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, p := range s.peers {
+		if s.now().Sub(p.changed) > raftPeerExpiry {
+			delete(s.peers, id)
+			continue
+		}
+		p.beat.Collect(to)
+		p.appends.Collect(to)
+		p.appended.Collect(to)
+	}
 }
