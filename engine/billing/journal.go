@@ -1,14 +1,9 @@
 package billing
 
 import (
-	"errors"
-	"fmt"
 	"strconv"
 
-	"github.com/cespare/xxhash/v2"
-
 	"tollgate/engine/billing/internal/accounts"
-	"tollgate/engine/idempotency"
 	"tollgate/engine/journal"
 	"tollgate/engine/rollup"
 	"tollgate/engine/wire"
@@ -192,40 +187,6 @@ func countUsage(r journal.Record, u *usageEntry, env uint32, c rollup.Cell, add 
 	add(c)
 	c.Owner = rollup.Environment(env)
 	add(c)
-}
-
-// FindUsage finds a recorded usage event in the journal by its key. An event whose key was dropped
-// is too old to be corrected, and it is not found. The node must have applied everything that its
-// caller could have seen. FindUsage waits for the entry that is being applied. keys looks up keys
-// that have left memory, and may be nil if none has.
-//
-// Each recorded event adds one key and one KindUsage record. So as many events follow it as keys
-// follow its own, which gives its number in the journal without an index by key.
-func (m *journalReader) FindUsage(
-	src journal.Source, keys idempotency.Finder, env uint32, key [16]byte,
-) (ref UsageRef, found bool, err error) {
-	number, found, err := m.numberOf(keys, key)
-	if err != nil || !found {
-		return ref, false, err
-	}
-	number++ // the journal counts from 1
-	r, err := src.Event(number)
-	if err != nil {
-		return ref, false, fmt.Errorf("billing: find usage event %d: %w", number, err)
-	}
-	var u usageEntry
-	var c RecordUsage
-	if err := errors.Join(wire.Decode(r.Payload, &u), wire.Decode(u.Record, &c)); err != nil {
-		return ref, false, fmt.Errorf("billing: usage event %d: %w", number, err)
-	}
-	if c.Key != key {
-		return ref, false, fmt.Errorf("billing: usage event %d has another key", number)
-	}
-	ref = UsageRef{
-		Event: number, Index: r.Index, Position: r.Position, Owner: r.Owner,
-		Hash: xxhash.Sum64(r.Payload), Payload: append([]byte(nil), r.Payload...),
-	}
-	return ref, c.Env == env, nil
 }
 
 // OccurredAt is when the event occurred; 0 if its record cannot be read.
