@@ -58,8 +58,11 @@ func (c *RecordUsage) Apply(t *turn) engine.Outcome {
 	}
 	row := t.Customers.Read(customer)
 	budgeted := row.Budgeted || len(c.Budget) > 0 || c.KeyBudget != 0
-	if budgeted && !t.ExpireHolds(e, now) {
-		return engine.OutcomeDeferred
+	if budgeted {
+		t.budgets.Forest.Prefetch(customer)
+		if !t.ExpireHolds(e, now) {
+			return engine.OutcomeDeferred
+		}
 	}
 	feature, outcome := c.feature(catalog)
 	if outcome != engine.OutcomeDone {

@@ -6,6 +6,7 @@ import (
 
 	"tollgate/engine/billing/internal/accounts"
 	"tollgate/engine/decimal"
+	"tollgate/engine/prefetch"
 )
 
 const (
@@ -129,6 +130,14 @@ func leads(f *Forest, node uint32) uint32 {
 		node = n.Parent
 	}
 	return 0
+}
+
+// Prefetch asks for the first limit of a customer's own budget, shortly before an event is to count in
+// it: what is prefetched for a whole batch has left the first cache by then.
+func (f *Forest) Prefetch(customer uint32) {
+	if row := f.first.At(f.owned.At(customer)); row != 0 && row != shut {
+		prefetch.Lines([]prefetch.Address{prefetch.Of(f.limits.Read(row))})
+	}
 }
 
 // link makes a node and its limits lead on: the tree has changed there or above. It returns how
