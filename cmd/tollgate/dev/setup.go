@@ -320,13 +320,13 @@ func (c *Command) printSummary(running devdata.Running, signIn *config.SignIn) {
 	fmt.Printf(`
 May customer %[1]s use a feature?
 
-  curl -sS -H 'Authorization: Bearer %[2]s' \
+  curl -sS -w '\n' -H 'Authorization: Bearer %[2]s' \
     %[3]s/entitlements/%[1]s/output-tokens
 
 Count what it used, at the time of the sandbox's clock (a repeat with the same key counts nothing):
 
   NOW=$(curl -sS -H 'Authorization: Bearer %[2]s' %[3]s/clock | grep -o '"now":"[^"]*' | cut -c8-)
-  curl -sS -H 'Authorization: Bearer %[2]s' -H 'Content-Type: application/json' \
+  curl -sS -w '\n' -H 'Authorization: Bearer %[2]s' -H 'Content-Type: application/json' \
     %[3]s/events \
     -d '{"eventIdempotencyKey":"hello-%[4]s","eventName":"output-tokens","customerReferenceId":"%[1]s","usageUnits":1200,"occurredAt":"'$NOW'"}'
 
