@@ -17,7 +17,7 @@ type budgetsCommand struct {
 	Move     call[budgetsMove, budget]      `cmd:"" call:"POST /budgets/{Budget}/move" help:"Move a budget, with all below it, under another one."`
 	Freeze   call[budgetFlags, budget]      `cmd:"" call:"POST /budgets/{Budget}/freeze" help:"Stop usage and reservations in a budget and below it."`
 	Unfreeze call[budgetFlags, budget]      `cmd:"" call:"POST /budgets/{Budget}/unfreeze" help:"Accept usage and reservations again."`
-	Archive  call[budgetFlags, budget]      `cmd:"" call:"DELETE /budgets/{Budget}" help:"End a budget, and all below it, for good."`
+	Archive  call[budgetFlags, budget]      `cmd:"" call:"DELETE /budgets/{Budget}" help:"Archive a budget and all below it, for good."`
 	Windows  call[budgetFlags, pastWindows] `cmd:"" call:"GET /budgets/{Budget}/windows" help:"List the past windows of a budget's limits."`
 }
 

@@ -16,7 +16,7 @@ type keysCommand struct {
 	List   call[environmentOutput, keys] `cmd:"" call:"GET keys" help:"List API keys."`
 	Bind   call[keysBind, none]          `cmd:"" call:"PUT keys/{ID}/budget" says:"Bound {ID} to {Budget}" help:"Let a key spend in one budget, or below it, and nowhere else."`
 	Unbind call[keysUnbind, none]        `cmd:"" call:"PUT keys/{ID}/budget" says:"Unbound {ID}" help:"Unbind a key from its budget."`
-	Roll   keysRollCommand               `cmd:"" help:"Replace a key, which goes on for a time, and print the new one, this once. Portal links that were made with the old key end with it."`
+	Roll   keysRollCommand               `cmd:"" help:"Replace a key and print the new one, this once; the old one works for a while longer. Portal links that were made with the old key end with it."`
 	Revoke call[keyFlags, none]          `cmd:"" call:"DELETE keys/{ID}" says:"Revoked {ID}" help:"Revoke an API key for good."`
 }
 

@@ -13,16 +13,16 @@ type poolsCommand struct {
 	Grant        call[poolsGrant, transaction]         `cmd:"" call:"POST pools/{Pool}/grants" help:"Add credits to a pool."`
 	Deduct       call[poolsDeduct, transaction]        `cmd:"" call:"POST pools/{Pool}/deductions" help:"Deduct credits from a pool."`
 	Grants       call[poolOutput, grants]              `cmd:"" call:"GET pools/{Pool}/grants" help:"List the grants that are not used up, in the order in which they burn."`
-	Transactions call[poolsTransactions, transactions] `cmd:"" call:"GET pools/{Pool}/transactions" help:"List what moved a pool's credits, newest first."`
+	Transactions call[poolsTransactions, transactions] `cmd:"" call:"GET pools/{Pool}/transactions" help:"List a pool's transactions, newest first."`
 	Reverse      call[poolsReverse, transaction]       `cmd:"" call:"POST transactions/{Transaction}/reverse" help:"Reverse a grant or a deduction, once."`
 	LowBalance   call[poolsLowBalance, none]           `cmd:"" call:"PUT pools/{Pool}/low-balance" says:"Pool {Pool} is low at {Amount}." help:"Set the balance at which the webhook credits.low is sent; 0: none."`
 	TopUp        call[poolsTopUp, none]                `cmd:"" call:"PUT pools/{Pool}/top-up" says:"Pool {Pool} is topped up below {Below}." help:"Buy credits automatically when few are free, within a monthly cap."`
 	ShowTopUp    call[poolOutput, topUp]               `cmd:"" call:"GET pools/{Pool}/top-up" help:"Show how a pool is topped up, and what it has bought."`
 	StopTopUp    call[poolFlags, none]                 `cmd:"" call:"DELETE pools/{Pool}/top-up" says:"Pool {Pool} is no longer topped up." help:"Stop topping up a pool."`
-	EndTopUp     call[poolsEndTopUp, none]             `cmd:"" call:"POST pools/{Pool}/top-up/end" says:"Purchase {Purchase} is over." help:"End a purchase that the provider was never paid for."`
-	Freeze       call[poolFlags, none]                 `cmd:"" call:"POST pools/{Pool}/freeze" says:"Pool {Pool} is frozen." help:"Refuse deductions and usage; grants are still taken."`
-	Unfreeze     call[poolFlags, none]                 `cmd:"" call:"POST pools/{Pool}/unfreeze" says:"Pool {Pool} is no longer frozen." help:"Take deductions and usage again."`
-	Archive      call[poolFlags, none]                 `cmd:"" call:"POST pools/{Pool}/archive" says:"Pool {Pool} is archived." help:"Take a pool out of use, for good."`
+	EndTopUp     call[poolsEndTopUp, none]             `cmd:"" call:"POST pools/{Pool}/top-up/end" says:"Purchase {Purchase} is over." help:"Close a purchase that was never paid."`
+	Freeze       call[poolFlags, none]                 `cmd:"" call:"POST pools/{Pool}/freeze" says:"Pool {Pool} is frozen." help:"Refuse deductions and usage; grants are still accepted."`
+	Unfreeze     call[poolFlags, none]                 `cmd:"" call:"POST pools/{Pool}/unfreeze" says:"Pool {Pool} is no longer frozen." help:"Accept deductions and usage again."`
+	Archive      call[poolFlags, none]                 `cmd:"" call:"POST pools/{Pool}/archive" says:"Pool {Pool} is archived." help:"Archive a pool, for good."`
 }
 
 type pools []api.CreditPool
