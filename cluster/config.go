@@ -129,8 +129,8 @@ type Timeouts struct {
 	// HeartbeatTimeout is how long a follower waits before it stands for election (500 ms); the
 	// length of a lease follows from it. It must be the same on every node.
 	HeartbeatTimeout time.Duration
-	// CommitTimeout is how soon an idle leader sends followers its commit index (250 ms). They ask
-	// for it more often, see reader.keepFresh.
+	// CommitTimeout is how soon an idle leader sends followers its commit index if none of them
+	// asks (50 ms).
 	CommitTimeout time.Duration
 	// StoreTimeout is how long the disk may take to store entries before the process exits (10 s).
 	StoreTimeout time.Duration
@@ -216,7 +216,7 @@ func setDefault[T comparable](v *T, d T) {
 // withDefaults returns c with every default filled in, or ErrConfig.
 func (c Config) withDefaults() (Config, error) {
 	setDefault(&c.HeartbeatTimeout, 500*time.Millisecond)
-	setDefault(&c.CommitTimeout, 250*time.Millisecond)
+	setDefault(&c.CommitTimeout, 50*time.Millisecond)
 	setDefault(&c.StoreTimeout, 10*time.Second)
 	setDefault(&c.RPCTimeout, 5*time.Second)
 	setDefault(&c.CheckEntries, 1024)
