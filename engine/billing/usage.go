@@ -59,7 +59,7 @@ func (c *RecordUsage) Apply(t *turn) engine.Outcome {
 	row := t.Customers.Read(customer)
 	budgeted := row.Budgeted || len(c.Budget) > 0 || c.KeyBudget != 0
 	if budgeted {
-		t.budgets.Forest.Prefetch(customer)
+		t.budgets.Prefetch(customer)
 		if !t.ExpireHolds(e, now) {
 			return engine.OutcomeDeferred
 		}

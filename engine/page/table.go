@@ -152,8 +152,8 @@ func (t *Table[T]) Read(row uint32) *T {
 	return &(*t.chunks.Load())[i>>t.chunkShift].rows[i&t.chunkMask]
 }
 
-// Handing reports whether a snapshot is running that may have to be handed pages. While none is, the
-// writer may change records that it has Read, until the next Begin.
+// Handing reports whether a snapshot is running that may have to be handed pages. While none is,
+// the writer may change records that it has Read, until the next Begin.
 func (t *Table[T]) Handing() bool { return t.store.running.Load() != nil }
 
 // Write returns the record of a row for changing, after handing its page to a running snapshot

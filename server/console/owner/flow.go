@@ -19,7 +19,8 @@ var flows = records[workspace.FlowView]{
 	},
 	add: func(s *page.Sheet, f *workspace.FlowView) {
 		s.Add(when(f.CreatedAt), workspaceapi.NounFlow.Text(f.ID), f.Name, f.URL, f.Task,
-			f.SuccessCriteria, f.Watch.String(), when(f.WatchAt), f.Unready.String(), f.Version, when(f.ChangedAt))
+			f.SuccessCriteria, f.Watch.String(), when(f.WatchAt), f.Unready.String(), f.Version,
+			when(f.ChangedAt))
 	},
 }
 
@@ -108,8 +109,8 @@ var issues = records[workspace.IssueView]{
 	},
 	add: func(s *page.Sheet, i *workspace.IssueView) {
 		s.Add(when(i.CreatedAt), workspaceapi.NounIssue.Text(i.ID), i.Status.String(), i.Step, i.Code,
-			i.Reason, i.Seen, textOf(workspaceapi.NounFlow, i.Flow), textOf(workspaceapi.NounRun, i.Run), i.Note,
-			when(i.ChangedAt), when(i.ClosedAt))
+			i.Reason, i.Seen, textOf(workspaceapi.NounFlow, i.Flow),
+			textOf(workspaceapi.NounRun, i.Run), i.Note, when(i.ChangedAt), when(i.ClosedAt))
 	},
 }
 

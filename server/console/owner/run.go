@@ -31,7 +31,8 @@ var runColumns = []string{
 
 func addRun(s *page.Sheet, r *workspace.RunView) {
 	s.Add(when(r.CreatedAt), workspaceapi.NounRun.Text(r.ID), r.Kind.String(),
-		textOf(workspaceapi.NounFlow, r.Flow), r.Status.String(), r.Outcome.String(), r.Code, r.Reason, r.Step, r.Agent.Name,
+		textOf(workspaceapi.NounFlow, r.Flow), r.Status.String(), r.Outcome.String(), r.Code,
+		r.Reason, r.Step, r.Agent.Name,
 		r.Charge.String(), r.Cents, r.Credits, when(r.StartedAt), when(r.FinishedAt))
 }
 

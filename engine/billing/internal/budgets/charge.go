@@ -45,8 +45,8 @@ type For struct {
 
 // Choose is the node that a request counts at: the one that it names, else the lower one of the
 // customer's and the API key's; 0: no budget applies. It must be at or below both of these, and
-// where there are none, none can be named: false. It allocates nothing, and takes a pointer, since a
-// copy of what was just written would wait for that.
+// where there are none, none can be named: false. It allocates nothing, and takes a pointer, since
+// a copy of what was just written would wait for that.
 func (f *Forest) Choose(w *For) (node uint32, ok bool) {
 	if !f.Any(w.Env) {
 		return 0, len(w.Named) == 0 && w.KeyNode == 0
@@ -258,7 +258,7 @@ type Counted struct {
 }
 
 // appendHead appends the fields of Counted but for Limits, which follow, and Node.
-func (f *Forest) appendHead(dst []byte, c *Charge, now int64) []byte {
+func appendHead(f *Forest, dst []byte, c *Charge, now int64) []byte {
 	dst = wire.AppendUint(dst, 1, uint64(c.Feature))
 	if c.Currency != [3]byte{} {
 		dst = append(dst, 2<<3|2, 3, c.Currency[0], c.Currency[1], c.Currency[2])
@@ -364,7 +364,7 @@ func (f *Forest) Charge(
 	}
 	currency, price := c.short()
 	low, _ := c.Price.Low()
-	limits := f.appendHead(slices.Grow(record, recordBytes), c, now)
+	limits := appendHead(f, slices.Grow(record, recordBytes), c, now)
 	head := len(limits)
 	limits = wire.OpenMessage(limits, 7)
 	begin := len(limits)

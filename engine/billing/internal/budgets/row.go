@@ -1,6 +1,8 @@
 package budgets
 
 import (
+	"encoding/binary"
+
 	"tollgate/engine/billing/internal/sums"
 	"tollgate/engine/decimal"
 )
@@ -222,3 +224,22 @@ type Item struct {
 }
 
 func percents(n uint8) decimal.Decimal { return decimal.FromBits(0, uint64(n)*1e10) }
+
+// brief is up to seven bytes of a record that are stored at once, with their number in the highest
+// byte; 0: there are none, or more.
+type brief uint64
+
+func briefOf(text []byte) (b brief) {
+	if len(text) > 7 {
+		return 0
+	}
+	for i, x := range text {
+		b |= brief(x) << (8 * i)
+	}
+	return b | brief(len(text))<<56
+}
+
+func (b brief) append(dst []byte) []byte {
+	end := len(dst) + int(b>>56)
+	return binary.LittleEndian.AppendUint64(dst, uint64(b))[:end]
+}

@@ -49,25 +49,6 @@ func (l *Limit) shorten(row uint32) {
 	l.measure()
 }
 
-// brief is up to seven bytes of a record that are stored at once, with their number in the highest
-// byte; 0: there are none, or more.
-type brief uint64
-
-func briefOf(text []byte) (b brief) {
-	if len(text) > 7 {
-		return 0
-	}
-	for i, x := range text {
-		b |= brief(x) << (8 * i)
-	}
-	return b | brief(len(text))<<56
-}
-
-func (b brief) append(dst []byte) []byte {
-	end := len(dst) + int(b>>56)
-	return binary.LittleEndian.AppendUint64(dst, uint64(b))[:end]
-}
-
 // measure sets the room.
 func (l *Limit) measure() {
 	l.room = 0
@@ -132,9 +113,9 @@ func leads(f *Forest, node uint32) uint32 {
 	return 0
 }
 
-// Prefetch asks for the first limit of a customer's own budget, shortly before an event is to count in
-// it: what is prefetched for a whole batch has left the first cache by then.
-func (f *Forest) Prefetch(customer uint32) {
+// Prefetch asks for the first limit of a customer's own budget, shortly before an event is to count
+// in it: what is prefetched for a whole batch has left the first cache by then.
+func Prefetch(f *Forest, customer uint32) {
 	if row := f.first.At(f.owned.At(customer)); row != 0 && row != shut {
 		prefetch.Lines([]prefetch.Address{prefetch.Of(f.limits.Read(row))})
 	}

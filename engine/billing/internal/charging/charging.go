@@ -29,6 +29,9 @@ func (b *Budgets) Open(of *lifecycle.Projector) {
 	}
 }
 
+// Prefetch asks for the first limit of a customer's own budget.
+func (b *Budgets) Prefetch(customer uint32) { budgets.Prefetch(&b.Forest, customer) }
+
 // For says whom usage is for.
 type For = budgets.For
 
