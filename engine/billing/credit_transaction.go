@@ -133,7 +133,7 @@ func (m *previewReader) PreviewGrant(
 }
 
 // grant adds a grant to what the pools of a name hold. It returns the features that these credits
-// could open: those that nothing else pays for, where there were none and would be some.
+// could open: those that burn them, where there would be some that nothing holds.
 func (p *GrantPreview) grant(
 	s *state, env, row uint32, amount decimal.Decimal, now int64,
 ) (features []string, outcome engine.Outcome) {
@@ -170,7 +170,7 @@ func (p *GrantPreview) grant(
 		for i := range v.Features {
 			f := &v.Features[i]
 			key := c.Feature(f.Feature).Document.Key
-			if f.Credits.Pool == pool.Name && !f.Credits.Fallback && !slices.Contains(features, key) {
+			if f.Credits.Pool == pool.Name && !slices.Contains(features, key) {
 				features = append(features, key)
 			}
 		}

@@ -204,17 +204,24 @@ func TestAGrantIsPreviewed(t *testing.T) {
 	require.Equal(t, engine.OutcomePoolUnknown, outcome)
 }
 
-// TestAGrantOpensNothingThatIsHeld: credits that reservations hold pay for nothing else.
+// TestAGrantOpensNothingThatIsHeld: credits that reservations hold pay for nothing else, also those
+// that have expired meanwhile.
 func TestAGrantOpensNothingThatIsHeld(t *testing.T) {
 	m, l := prepaid(t)
 	const env = enginetest.Sandbox
 	pool := onlyPool(t, m)
+	require.Equal(t, engine.OutcomeDone, l.Do(billing.KindGrantCredits, &billing.GrantCredits{
+		Env: env, ID: enginetest.ID("short"), Pool: pool.ID, Amount: decimal.FromInt(5),
+		ExpiresAt: l.Stamp + 1000,
+	}).Outcome)
 	require.Equal(t, engine.OutcomeDone, l.Do(billing.KindReserve,
-		enginetest.Reservation("hold", "ada", "videos", 200)).Outcome)
-	use := enginetest.Usage(l, "k", "ada", "images", 1) // 3 of the 100 that are held
-	seen, outcome := m.PreviewGrant(env, pool.ID, decimal.FromInt(1), l.Stamp)
-	require.Equal(t, engine.OutcomeDone, outcome)
-	require.Equal(t, []string{"videos"}, seen.Opens)
-	require.Equal(t, "101", seen.Balance.String())
-	_ = use
+		enginetest.Reservation("hold", "ada", "videos", 210)).Outcome)
+	l.Stamp += 2000
+	l.DoPayload(engine.KindTick, nil)
+	for amount, opens := range map[int64][]string{3: nil, 6: {"videos"}} {
+		seen, outcome := m.PreviewGrant(env, pool.ID, decimal.FromInt(amount), l.Stamp)
+		require.Equal(t, engine.OutcomeDone, outcome)
+		require.Equal(t, opens, seen.Opens)
+		require.Equal(t, fmt.Sprint(100+amount), seen.Balance.String())
+	}
 }

@@ -263,8 +263,8 @@ func TestAnOwnerBuysAhead(t *testing.T) {
 			require.Contains(t, body, paid)
 			require.Len(t, bought(), before, "asking buys nothing")
 		}
-		body := s.sees(purchases + "/buy?runs=" + runs + "&once=buys+" + runs)
-		for range 2 {
+		for range 2 { // the second time behind going back to the question
+			body := s.sees(purchases + "/buy?runs=" + runs + "&once=buys+" + runs)
 			a := s.sends(purchases, "runs", hidden(t, body, "runs"), "sure", hidden(t, body, "sure"),
 				"_once", hidden(t, body, "_once"))
 			require.Equal(t, 303, a.status, a.body)
