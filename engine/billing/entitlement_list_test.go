@@ -168,3 +168,24 @@ func TestEntitlementsAreListedAsChecked(t *testing.T) {
 		require.True(t, seen[r], "%s was not met", r)
 	}
 }
+
+// TestOfFullSubscriptionsTheOldestIsChosen: usage goes to the one that has room, to the oldest
+// where none has.
+func TestOfFullSubscriptionsTheOldestIsChosen(t *testing.T) {
+	m := billing.New(billing.Config{})
+	l := enginetest.NewLog(m, enginetest.Epoch)
+	enginetest.NewAccount(l, everyFeature())
+	enginetest.NewCustomer(l, "ada", "whole")
+	enginetest.NewCustomer(l, "ada", "part")
+	first := check(m, "ada", "soft").SubscriptionID
+	use := func(key string) [16]byte {
+		c := enginetest.Usage(l, key, "ada", "soft", 10)
+		require.False(t, l.DoPayload(billing.KindRecordUsage, c.Seal(nil)).Outcome.Refused())
+		return check(m, "ada", "soft").SubscriptionID
+	}
+	require.NotEqual(t, first, use("1"))
+	require.Equal(t, first, use("2"), "both are full")
+	require.Equal(t, billing.ReasonLimitReached, check(m, "ada", "soft").Reason)
+	use("3")
+	require.Equal(t, decimal.FromInt(20), check(m, "ada", "soft").Used)
+}
