@@ -82,7 +82,7 @@ var bounds = map[string][]string{
 	"engine/workspace MaxPurchaseRuns":  {"engine/workspace RequestPurchase.Runs max"},
 	"engine/workspace MaxScheduleHours": {"engine/workspace FlowView.EveryHours max"},
 	"engine/workspace maxAlertReason":   {"server/workspaceapi maxAlertReason"},
-	"server/admin maxMember": {"server/admin MemberChange.ID max"},
+	"server/admin maxMember":            {"server/admin MemberChange.ID max"},
 	"server/admin maxLabel": {
 		"server/admin madeKey.Label max", "engine/billing KeyView.Label max",
 	},

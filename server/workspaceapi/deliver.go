@@ -55,7 +55,8 @@ func (a *Alerts) DeliverAlerts(ctx context.Context, leads func() (uint64, bool))
 	loop := leader.Loop[delivery, *workspace.DueAlert]{
 		Leads: leads, Every: alertsEvery, Now: a.clock, Due: s.due, Take: s.take,
 		Do: func(ctx context.Context, _ delivery, d *workspace.DueAlert, _ int) (time.Duration,
-			bool) {
+			bool,
+		) {
 			s.deliver(ctx, d)
 			return noteAgain, false // what was noted may reach this node's memory a moment later
 		},

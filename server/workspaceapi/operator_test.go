@@ -232,8 +232,10 @@ func TestToolsStayInTheirWorkspace(t *testing.T) {
 		workspace.KindApprovePurchase: &workspace.ApprovePurchase{ID: pur},
 		workspace.KindDenyPurchase:    &workspace.DenyPurchase{ID: pur},
 		workspace.KindClaimWorkspace:  &workspace.ClaimWorkspace{ID: ws, Owner: "eve"},
-		workspace.KindSetBilling: &workspace.SetBilling{Workspace: row(c), HasPaused: true,
-			Paused: true},
+		workspace.KindSetBilling: &workspace.SetBilling{
+			Workspace: row(c), HasPaused: true,
+			Paused: true,
+		},
 		workspace.KindGrantCredits: &workspace.GrantCredits{Workspace: row(c), Amount: 5},
 	} {
 		r := n.api.propose(0, workspace.KindAct, &workspace.Act{

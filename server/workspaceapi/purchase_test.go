@@ -569,8 +569,10 @@ func TestAnInterruptedCancellation(t *testing.T) {
 	ws, _ := parseID(markWorkspace, c.workspace)
 	account, _ := s.Machine.Account(s.Machine.WorkspaceRow(ws), s.api.now())
 	require.EqualValues(t, 1, account.CancelsToday, "what the service ends is not counted")
-	for _, task := range []workspace.PaymentTask{workspace.TaskPoll, workspace.TaskClose,
-		workspace.TaskEnd} {
+	for _, task := range []workspace.PaymentTask{
+		workspace.TaskPoll, workspace.TaskClose,
+		workspace.TaskEnd,
+	} {
 		require.Empty(t, s.Machine.PaymentTasks(task, 0, 9), "task %d", task)
 	}
 }

@@ -121,8 +121,10 @@ func readings(t testing.TB, runs int) (n *node, check *repeated, reads []*repeat
 				{Case: "real", Status: 200, Matched: true},
 				{Case: "none", Status: 401, Refused: true},
 			},
-			Events: []workspace.RunEvent{{At: 1, Text: "asks for a key"},
-				{At: 2, Text: "has tried it"}},
+			Events: []workspace.RunEvent{
+				{At: 1, Text: "asks for a key"},
+				{At: 2, Text: "has tried it"},
+			},
 		})
 	}
 	meter, key := metered(t)

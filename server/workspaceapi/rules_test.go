@@ -458,8 +458,10 @@ func (c *caller) comesTo(flow, key, end string) {
 	}
 	run, _ := parseID(markRun, id)
 	c.claimRun()
-	last := workspace.FinishRun{Run: run, Token: 1, Status: workspace.RunCompleted, Step: "signup",
-		Code: end}
+	last := workspace.FinishRun{
+		Run: run, Token: 1, Status: workspace.RunCompleted, Step: "signup",
+		Code: end,
+	}
 	switch end {
 	case "passed":
 		last.Outcome = workspace.OutcomePassed

@@ -89,7 +89,8 @@ func (f *Flows) KeepSchedules(ctx context.Context, leads func() (uint64, bool)) 
 			}
 		},
 		Do: func(_ context.Context, _ uint32, w *workspace.WantedPreflight, _ int) (time.Duration,
-			bool) {
+			bool,
+		) {
 			f.preflight(w.Workspace, &w.Flow)
 			return scheduleAgain, false
 		},

@@ -291,8 +291,10 @@ func TestHowRunsEnd(t *testing.T) {
 			return runner.Report{Credential: "pk_madeup"}, nil
 		}, "completed", "blocked", "key_refused", "committed"},
 		"keeps too much": {func(context.Context, runner.Task, sink) (runner.Report, error) {
-			return runner.Report{Question: "?",
-				Checkpoint: make([]byte, workspace.MaxCheckpoint+1)}, nil
+			return runner.Report{
+				Question:   "?",
+				Checkpoint: make([]byte, workspace.MaxCheckpoint+1),
+			}, nil
 		}, "failed", "inconclusive", "provider_unavailable", "returned"},
 		"not there": {nil, "failed", "inconclusive", "provider_unavailable", "returned"},
 		"lost": {func(context.Context, runner.Task, sink) (runner.Report, error) {

@@ -150,8 +150,10 @@ func (n *node) openAgents(c *workspaceapi.Config) (map[string]runner.Agent, erro
 	}
 	for i := range s.Commands {
 		command := &s.Commands[i]
-		kinds[command.Name] = workspaceapi.Agent{Name: command.Name, Kind: "exec",
-			Version: command.Version}
+		kinds[command.Name] = workspaceapi.Agent{
+			Name: command.Name, Kind: "exec",
+			Version: command.Version,
+		}
 		agents[command.Name] = &runner.Exec{
 			Command: command.Command, Web: web, Folder: folder, Log: n.log,
 			Limits: runner.Limits(command.Limits.OrDefaults()),

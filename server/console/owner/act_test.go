@@ -271,10 +271,14 @@ func TestARefusedFormKeepsItsValues(t *testing.T) {
 		{"/you/workspaces", "label", long, `value="` + long + `"`},
 		{"/you/workspaces", "label", "\u200b\u3164", "value=\"\u200b\u3164\""},
 		{page + "/schedule", "hours", "169", `value="169"`},
-		{"/runs/" + workspaceapi.NounRun.Text(waits) + "/answer", "answer", long,
-			`value="` + long + `"`},
-		{"/issues/" + workspaceapi.NounIssue.Text(issues[1].ID) + "/ready", "note", long,
-			`value="` + long + `"`},
+		{
+			"/runs/" + workspaceapi.NounRun.Text(waits) + "/answer", "answer", long,
+			`value="` + long + `"`,
+		},
+		{
+			"/issues/" + workspaceapi.NounIssue.Text(issues[1].ID) + "/ready", "note", long,
+			`value="` + long + `"`,
+		},
 	} {
 		a := s.sends(owner.Root+c.path, c.name, c.value)
 		require.Equal(t, 400, a.status, c.path)

@@ -91,8 +91,10 @@ func showFlow(v *visit) {
 	}
 	v.show(page.View{
 		Page: "flow", Title: flow.Name, Data: &data,
-		Crumbs: []page.Link{{Text: "Flows", URL: Root + "/flows"},
-			{Text: workspaceapi.NounFlow.Text(id)}},
+		Crumbs: []page.Link{
+			{Text: "Flows", URL: Root + "/flows"},
+			{Text: workspaceapi.NounFlow.Text(id)},
+		},
 	})
 }
 

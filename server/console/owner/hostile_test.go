@@ -101,8 +101,10 @@ func TestScriptInEveryField(t *testing.T) {
 		}
 		s.who = ada
 		for _, form := range [][]string{
-			{"/flows", "id", workspaceapi.NounFlow.Text(enginetest.ID("flow")), "name", payload,
-				"task", payload},
+			{
+				"/flows", "id", workspaceapi.NounFlow.Text(enginetest.ID("flow")), "name", payload,
+				"task", payload,
+			},
 			{"/you/claim", "code", payload},
 			{"/billing", "cap", payload},
 			{"/inspections", "url", payload},

@@ -286,8 +286,10 @@ func TestListsArePaged(t *testing.T) {
 	for i := range 120 {
 		s.does(workspace.KindSaveFlow, &workspace.SaveFlow{
 			Workspace: ws, ID: enginetest.ID(fmt.Sprint("flow ", i)),
-			Document: workspace.FlowDocument{Name: fmt.Sprintf("Flow number %d.", i),
-				Access: "public"},
+			Document: workspace.FlowDocument{
+				Name:   fmt.Sprintf("Flow number %d.", i),
+				Access: "public",
+			},
 		})
 	}
 	path, seen := owner.Root+"/flows?only=unknown", 0

@@ -17,7 +17,10 @@ var runs = records[workspace.RunView]{
 	noun: workspaceapi.NounRun, path: "/runs", name: "run", read: (*workspace.Machine).Runs,
 	id: func(r *workspace.RunView) [16]byte { return r.ID },
 	choices: []choice{
-		{"All", ""}, {"Passed", "passed"}, {"Blocked", "blocked"}, {"Inconclusive", "inconclusive"},
+		{"All", ""},
+		{"Passed", "passed"},
+		{"Blocked", "blocked"},
+		{"Inconclusive", "inconclusive"},
 		{"Without an outcome", "none"},
 	},
 	chosen:  func(r *workspace.RunView) string { return cmp.Or(r.Outcome.String(), "none") },
@@ -86,8 +89,10 @@ func (v *visit) run() (data *runPage, ok bool) {
 	if !ok {
 		return nil, false
 	}
-	data = &runPage{RunView: run,
-		Live: Root + "/runs/" + workspaceapi.NounRun.Text(run.ID) + "/live"}
+	data = &runPage{
+		RunView: run,
+		Live:    Root + "/runs/" + workspaceapi.NounRun.Text(run.ID) + "/live",
+	}
 	if flow, known := v.config.Machine.Flow(v.who.Workspace, run.Flow); known {
 		data.FlowName = flow.Name
 	}
