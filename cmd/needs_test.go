@@ -58,7 +58,7 @@ engine/billing/internal/book: engine/billing/internal/accounts engine/billing/in
 	engine/page engine/prefetch engine/price engine/rollup engine/wire
 engine/billing/internal/budgets: engine engine/billing/internal/accounts
 	engine/billing/internal/catalogs engine/billing/internal/rows engine/billing/internal/sums
-	engine/decimal engine/machine engine/page engine/period engine/wire engine/zone
+	engine/decimal engine/machine engine/page engine/period engine/prefetch engine/wire engine/zone
 engine/billing/internal/catalogs: engine engine/billing/internal/rows
 	engine/billing/internal/sums engine/credit engine/decimal engine/price engine/schema
 	engine/uuid engine/wire

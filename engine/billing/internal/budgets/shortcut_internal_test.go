@@ -83,8 +83,8 @@ func TestAPutWalksTheNodesOnce(t *testing.T) {
 	require.Equal(t, 4+16+50+1, work(8))
 }
 
-// TestASnapshotHasWhatCountedBefore: what plainly fits is counted in place, but not in a page that a
-// snapshot has still to take.
+// TestASnapshotHasWhatCountedBefore: what plainly fits is counted in place, but not in a page that
+// a snapshot has still to take.
 func TestASnapshotHasWhatCountedBefore(t *testing.T) {
 	var f Forest
 	store := page.NewStore()
