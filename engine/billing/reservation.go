@@ -244,7 +244,6 @@ func (c *Reserve) valid() bool {
 // holdRoom reports whether a customer may have one more open reservation.
 func (t *turn) holdRoom(e *accounts.Environment, customer uint32, now int64) engine.Outcome {
 	limits := t.Limits.Load()
-	t.holds.Forget(&t.Keeper, t.Stamp-limits.KeyRetentionMS)
 	own, all := limits.Holds()
 	if uint64(e.HoldDues.Len()) >= all && e.HoldDues.First().At <= now && !t.Sweep(e) {
 		return engine.OutcomeDeferred // what has expired takes no room
@@ -261,14 +260,27 @@ func (t *turn) holdRoom(e *accounts.Environment, customer uint32, now int64) eng
 		})
 		return engine.OutcomeHoldLimit
 	}
-	held := t.holds.HeldOf(customer)
-	if limits.ReservationsFull(uint64(t.holds.Kept), held) {
+	if t.reservationsFull(customer) {
+		t.forgetReservations() // it may be for what nobody can ask for any more
+	}
+	if t.reservationsFull(customer) {
 		t.Answer(&Shortage{
-			Level: "account", Limit: decimal.FromInt(int64(held)), LogIndex: t.Index,
+			Level: "account", Limit: decimal.FromInt(int64(t.holds.HeldOf(customer))),
+			LogIndex: t.Index,
 		})
 		return engine.OutcomeReservationsFull
 	}
 	return engine.OutcomeDone
+}
+
+// reservationsFull reports whether a customer's account may have no other reservation.
+func (t *turn) reservationsFull(customer uint32) bool {
+	return t.Limits.Load().ReservationsFull(uint64(t.holds.Kept), t.holds.HeldOf(customer))
+}
+
+// forgetReservations drops some that were closed longer ago than keys are kept.
+func (t *turn) forgetReservations() {
+	t.holds.Forget(&t.Keeper, t.Stamp-t.Limits.Load().KeyRetentionMS)
 }
 
 // add carries the reservation out, or with DryRun only says so.
@@ -301,6 +313,7 @@ func (c *Reserve) add(t *turn, e *accounts.Environment, a *allotment) engine.Out
 		return engine.OutcomeDone
 	}
 	t.answerReservation(view)
+	t.forgetReservations()
 	t.Spend(2 * len(a.items))
 	row := t.holds.Add(&t.Keeper, &v, a.items, &words, c.hashes)
 	for i := range a.items {

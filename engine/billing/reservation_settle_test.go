@@ -137,9 +137,11 @@ func TestALateSettlementTakesItsKey(t *testing.T) {
 	s.used("calls", 33, 0)
 
 	s.Stamp += 90 * 86_400_000
-	for i := range 3 { // commands forget what is old
+	enginetest.NewCustomer(s.Log, "bob", "prepaid")
+	for i := range 3 { // events, and new reservations, forget what is old
 		s.event(fmt.Sprint("e", i), "calls", 1)
-		s.reserve(fmt.Sprint("new", i), "calls", 1)
+		s.view(s.Do(billing.KindReserve,
+			enginetest.Reservation(fmt.Sprint("new", i), "bob", "calls", 1)))
 	}
 	require.Equal(t, engine.OutcomeDone, s.event("mine", "calls", 1))
 }
@@ -152,9 +154,9 @@ func TestATakenKeyIsKeptAsLongAsEventKeys(t *testing.T) {
 	s.expireBilled(enginetest.Reservation("r", "ada", "calls", 80))
 	s.Stamp += 6 * day
 	s.view(s.settle("r", 33, s.originals("r"), func(c *billing.SettleReservation) { c.EventKey = "mine" }))
-	forget := func(round string) { // requests for reservations forget what is old
+	forget := func(round string) { // new reservations forget what is old
 		for i := range 3 {
-			s.reserve(fmt.Sprint(round, i), "calls", 1)
+			s.view(s.reserve(fmt.Sprint(round, i), "calls", 1))
 			s.release(fmt.Sprint(round, i))
 		}
 	}
@@ -168,6 +170,7 @@ func TestATakenKeyIsKeptAsLongAsEventKeys(t *testing.T) {
 	forget("later ")
 	require.Equal(t, engine.OutcomeKeyReused, s.event("mine", "calls", 33))
 	s.Stamp += 8 * day
+	s.pay()
 	forget("late ")
 	require.Equal(t, engine.OutcomeDone, s.event("mine", "calls", 1))
 }
