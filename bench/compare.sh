@@ -3,11 +3,11 @@
 # stored another day, or on another machine, say nothing. Both are built first, and run in turns.
 #
 #	bench/compare.sh [COMMIT]    (default: the commit in bench/baseline)
-#	ROUNDS=6 THRESHOLD=0.15 TIME=200ms PACKAGES="engine/wire wal"
+#	ROUNDS=6 THRESHOLD=0.03 TIME=200ms PACKAGES="engine/wire wal"
 set -euo pipefail
 cd "$(dirname "$0")/.."
 base=${1:-$(cat bench/baseline)}
-rounds=${ROUNDS:-6} threshold=${THRESHOLD:-0.15} time=${TIME:-200ms}
+rounds=${ROUNDS:-6} threshold=${THRESHOLD:-0.03} time=${TIME:-200ms}
 packages=${PACKAGES:-engine/billing engine/journal engine/wire engine/decimal engine/price wal}
 # Not among them: what builds a million customers, and other stores than ours.
 pattern='^Benchmark(ApplyUsage|Check|Seal|Append|Decode|Encode|Parse|Arithmetic|Rating|StoreLogs|GetLog)$'

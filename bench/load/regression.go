@@ -8,10 +8,15 @@ import (
 	"strings"
 )
 
+// bytesThreshold is by how much the bytes of an operation may grow in any case. Most of them are of
+// tables that grow meanwhile, and a run's share of that growth depends on how many operations it
+// came to.
+const bytesThreshold = 0.1
+
 // Regressions reads what benchstat prints as CSV of an old and a new series of benchmarks, and
-// returns what got worse by more than threshold (0.1 is a tenth): of time, processor time, bytes
-// and allocations, where benchstat does not take the difference for noise. It is an error when
-// nothing was compared.
+// returns what got worse by more than threshold (0.1 is a tenth): of time, processor time,
+// allocations and, from bytesThreshold on, bytes, where benchstat does not take the difference for
+// noise. It is an error when nothing was compared.
 func Regressions(table io.Reader, threshold float64) (worse []string, err error) {
 	reader := csv.NewReader(table)
 	reader.FieldsPerRecord = -1 // lines of the configuration have one field
@@ -32,7 +37,11 @@ func Regressions(table io.Reader, threshold float64) (worse []string, err error)
 			if err != nil {
 				return nil, err
 			}
-			if by > threshold {
+			limit := threshold
+			if unit == "B/op" {
+				limit = max(threshold, bytesThreshold)
+			}
+			if by > limit {
 				worse = append(worse, fmt.Sprintf("%s: %s of %s (%s → %s %s, %s)", line[0], line[5], unit,
 					line[1], line[3], unit, line[6]))
 			}

@@ -12,7 +12,7 @@ import (
 // regressionsCommand fails where benchmarks got worse.
 type regressionsCommand struct {
 	Table     string  `arg:"" type:"existingfile" help:"What benchstat -format csv printed."`
-	Threshold float64 `default:"0.15" help:"By how much a benchmark may get worse: 0.15 is 15 %."`
+	Threshold float64 `default:"0.03" help:"By how much a benchmark may get worse: 0.03 is 3 %; its bytes by 10 % in any case."`
 }
 
 // Run reads the table.
@@ -24,7 +24,7 @@ func (c *regressionsCommand) Run() (err error) {
 	defer func() { err = errors.Join(err, file.Close()) }()
 	worse, err := load.Regressions(file, c.Threshold)
 	if err == nil && len(worse) > 0 {
-		err = fmt.Errorf("worse by more than %.0f %%:\n%s", 100*c.Threshold, strings.Join(worse, "\n"))
+		err = fmt.Errorf("worse by more than %.3g %%:\n%s", 100*c.Threshold, strings.Join(worse, "\n"))
 	}
 	return err
 }
