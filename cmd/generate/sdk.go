@@ -98,10 +98,23 @@ func (t *typ) client() string {
 
 // copy writes a struct's fields, with those of the structs embedded in it.
 func (o *output) copy(t *typ) {
-	for _, f := range t.expr.(*ast.StructType).Fields.List {
+	s, ok := t.expr.(*ast.StructType)
+	if !ok {
+		o.fail("%s.%s: the client has copies of structs alone", t.pack.path, t.name)
+		return
+	}
+	for _, f := range s.Fields.List {
 		if len(f.Names) == 0 {
-			o.copy(o.find(t, text(f.Type)))
+			if of := o.find(t, text(f.Type)); of != nil {
+				o.copy(of)
+			} else {
+				o.fail("%s.%s: the embedded %s is not found", t.pack.path, t.name, text(f.Type))
+			}
 			continue
+		}
+		if f.Tag == nil {
+			o.fail("%s.%s.%s: no json tag", t.pack.path, t.name, f.Names[0].Name)
+			return
 		}
 		for line := range strings.Lines(f.Doc.Text()) {
 			o.line("// %s", strings.TrimSpace(line))
