@@ -20,7 +20,7 @@ type auditFlags struct {
 	Customer    string `query:"customer,omitempty" placeholder:"ID" help:"Only about this customer and what is its own; with --account and --environment."`
 	Actor       string `query:"actor,omitempty" placeholder:"WHO" help:"Only by this operator, as WHO names them."`
 	Subject     string `query:"subject,omitempty" placeholder:"ID" help:"Only of the record with this id or name."`
-	Limit       int    `query:"limit" default:"50" help:"How many changes, at most 1,000."`
+	Limit       int    `query:"limit" default:"50" help:"Maximum number of rows, up to 1,000."`
 	Before      string `query:"cursor,omitempty" help:"Continue where an earlier page ended; its last line has the cursor."`
 }
 

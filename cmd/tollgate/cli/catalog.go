@@ -44,7 +44,7 @@ func (l planVersions) print(out io.Writer) error {
 type subscribersFlags struct {
 	planOutput `embed:""`
 	Version    int    `query:"version,omitempty" help:"Only those to this version."`
-	Limit      int    `query:"limit" default:"100" help:"How many, 1000 at most."`
+	Limit      int    `query:"limit" default:"100" help:"Maximum number of rows, up to 1,000."`
 	Cursor     string `query:"cursor,omitempty" help:"Cursor printed by the previous page."`
 }
 

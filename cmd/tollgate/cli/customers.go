@@ -43,7 +43,7 @@ type customersUsage struct {
 	By                string `query:"by" default:"day" enum:"hour,day,month" help:"A range has whole ones of these: hour, day or month."`
 	From              string `query:"from,omitempty" placeholder:"TIME" help:"Earliest instant, RFC 3339."`
 	To                string `query:"to,omitempty" placeholder:"TIME" help:"Instants before this, RFC 3339."`
-	Limit             int    `query:"limit" default:"20" help:"How many, at most 10,000."`
+	Limit             int    `query:"limit" default:"20" help:"Maximum number of rows, up to 10,000."`
 }
 
 // ranking is the time that a ranking of customers is about, and how many it leaves out.
@@ -87,7 +87,7 @@ type customersDenied struct {
 	Reason            string `query:"reason,omitempty" placeholder:"REASON" help:"For this reason, such as limit_reached; for all if absent."`
 	From              string `query:"from,omitempty" placeholder:"TIME" help:"Earliest instant, RFC 3339; 30 days ago if absent."`
 	To                string `query:"to,omitempty" placeholder:"TIME" help:"Instants before this, RFC 3339."`
-	Limit             int    `query:"limit" default:"20" help:"How many, at most 10,000."`
+	Limit             int    `query:"limit" default:"20" help:"Maximum number of rows, up to 10,000."`
 }
 
 type denials struct {
@@ -107,7 +107,7 @@ type customersListCommand struct {
 	environmentOutput `embed:""`
 	Sort              string `enum:",owed,pastDue,monthlyRecurring" default:"" help:"owed, pastDue or monthlyRecurring: those with the largest amount first, without those who have none. Default: the newest first."`
 	Currency          string `placeholder:"CODE" help:"The currency of what is sorted by. Default: the one with most subscriptions."`
-	Limit             int    `default:"100" help:"List this many at most."`
+	Limit             int    `default:"100" help:"Maximum number of rows."`
 }
 
 // customerState says what was done to a customer.

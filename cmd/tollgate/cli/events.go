@@ -33,7 +33,7 @@ type eventsListCommand struct {
 	Unbilled bool   `help:"Only usage events that are not billed."`
 	From     string `placeholder:"TIME" help:"Earliest instant at which they occurred, RFC 3339."`
 	To       string `placeholder:"TIME" help:"They occurred before this instant, RFC 3339."`
-	Limit    int    `default:"100" help:"List this many at most."`
+	Limit    int    `default:"100" help:"Maximum number of rows."`
 }
 
 // eventsPage is how many events are asked for at a time.

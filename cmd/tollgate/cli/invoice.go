@@ -37,7 +37,7 @@ type invoiceListCommand struct {
 	environmentOutput `embed:""`
 	Customer          string `arg:"" optional:"" help:"Only the invoices of this customer, oldest first, also those that are still being written."`
 	Status            string `enum:",due,past_due,paid,void" default:"" help:"due, past_due, paid or void; all when absent. Of past_due and due, the oldest debt comes first."`
-	Limit             int    `default:"100" help:"List this many at most."`
+	Limit             int    `default:"100" help:"Maximum number of rows."`
 }
 
 // Help says in which order invoices are listed.

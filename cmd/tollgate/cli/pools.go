@@ -165,7 +165,7 @@ func (l grants) print(out io.Writer) error {
 
 type poolsTransactions struct {
 	poolOutput `embed:""`
-	Limit      int    `query:"limit" default:"100" help:"How many, at most 1,000."`
+	Limit      int    `query:"limit" default:"100" help:"Maximum number of rows, up to 1,000."`
 	Cursor     string `query:"cursor,omitempty" help:"Cursor printed by the previous page."`
 }
 

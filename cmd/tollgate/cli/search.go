@@ -9,7 +9,7 @@ import (
 type searchFlags struct {
 	environmentOutput `embed:""`
 	Text              string `arg:"" query:"q" help:"What an id, a name, an e-mail, an invoice's number, an event's key or a key's label begins with."`
-	Limit             int    `query:"limit" default:"20" help:"How many, at most 50."`
+	Limit             int    `query:"limit" default:"20" help:"Maximum number of rows, up to 50."`
 }
 
 type searched struct{ api.SearchAnswer }

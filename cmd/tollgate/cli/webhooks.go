@@ -127,7 +127,7 @@ type webhooksDeliveries struct {
 	OutputFlags   `embed:""`
 	Status        string `query:"status,omitempty" enum:",pending,delivered,failed" default:"" help:"pending, delivered or failed; all when absent."`
 	Customer      string `query:"customer,omitempty" help:"Only messages about this customer."`
-	Limit         int    `query:"limit" default:"50" help:"How many, at most 500."`
+	Limit         int    `query:"limit" default:"50" help:"Maximum number of rows, up to 500."`
 	Cursor        string `query:"cursor,omitempty" help:"nextCursor of the page before, from --json."`
 }
 

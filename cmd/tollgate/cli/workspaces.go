@@ -82,7 +82,7 @@ type workspacesList struct {
 	OutputFlags `embed:""`
 	Find        string `query:"find,omitempty" help:"The one with this id, or that has the run, flow, purchase or issue with it."`
 	Unclaimed   bool   `query:"unclaimed,omitempty" help:"The unclaimed ones, with where they come from and what they hold."`
-	Limit       int    `query:"limit" default:"100" help:"How many, at most 100."`
+	Limit       int    `query:"limit" default:"100" help:"Maximum number of rows, up to 100."`
 	Cursor      string `query:"cursor,omitempty" help:"Cursor printed by the previous page."`
 }
 
@@ -125,7 +125,7 @@ func older(out io.Writer, t *table, next string) error {
 
 type workspacesActs struct {
 	workspaceFlags `embed:""`
-	Limit          int    `query:"limit" default:"100" help:"How many, at most 100."`
+	Limit          int    `query:"limit" default:"100" help:"Maximum number of rows, up to 100."`
 	Cursor         string `query:"cursor,omitempty" help:"Cursor printed by the previous page."`
 }
 
