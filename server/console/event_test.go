@@ -190,8 +190,8 @@ func TestPagesWithLongNamesAreSmall(t *testing.T) {
 	b.small(b.get(one).is(200, "Replace this key…", "Bind this key…"))
 }
 
-// TestFullPagesOfACustomerAndOfBudgetsAreSmall: with twenty subscriptions, thirty plans and fifty
-// budgets whose names have the most characters that they may have.
+// TestFullPagesOfACustomerAndOfBudgetsAreSmall: with twenty subscriptions, thirty plans and more
+// budgets than a page shows, whose names have the most characters that they may have.
 func TestFullPagesOfACustomerAndOfBudgetsAreSmall(t *testing.T) {
 	n := start(t)
 	b := n.signedIn()

@@ -272,8 +272,9 @@ func TestCookies(t *testing.T) {
 	set := secure.get(secure.web, "/login").header.Get("Set-Cookie")
 	require.True(t, strings.HasPrefix(set, "__Host-tollgate-sign-in="), set)
 	require.Contains(t, set, "; secure")
-	operators, _,
-		_ := openLocal(t, func(c *identity.Config) { c.Surface = workspace.SurfaceOperations })
+	operators, _, _ := openLocal(t, func(c *identity.Config) {
+		c.Surface = workspace.SurfaceOperations
+	})
 	set = operators.get(operators.web, "/login").header.Get("Set-Cookie")
 	require.True(t, strings.HasPrefix(set, "tollgate-operator-sign-in="), set)
 }
