@@ -262,6 +262,13 @@ func UsedOf(m *Machine, id [16]byte, feature string) (used decimal.Decimal, carr
 	return used, carried
 }
 
+// Idempotents stands for the environment of idempotent commands in KeepRequests; OtherRequests bound
+// the keys of the others.
+const (
+	Idempotents   = idempotents
+	OtherRequests = otherRequests
+)
+
 // KeepRequests puts answers of an environment into the ring, as Once would one by one.
 func (m *Machine) KeepRequests(env uint32, count int, at int64) {
 	q := &m.state.Load().requests

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"math"
 
 	"tollgate/engine"
 	"tollgate/engine/billing/internal/accounts"
@@ -12,21 +13,28 @@ import (
 	"tollgate/engine/page"
 )
 
-// Bounds of the kept answers: of one group, and of one environment, where the operators' own counts
-// as environment 0. Beyond them new keys are refused with OutcomeKeysFull until older ones have
-// expired: dropping an answer early would carry a request out twice.
+// Bounds of the kept keys: of one group, of the idempotent commands among them, and of the other
+// commands of one environment, where the operators' own count as environment 0. Beyond them new keys
+// are refused with OutcomeKeysFull until older ones have expired: dropping one early would carry a
+// request out twice. Keys of idempotent commands are not kept then; they take no room of the others.
 const (
-	MaxRequests                   = 500_000
-	MaxEnvironmentRequests        = 100_000
-	requestReserve         uint64 = MaxRequests / 3
+	MaxRequests            = 500_000
+	MaxIdempotentRequests  = 50_000
+	MaxEnvironmentRequests = 100_000
+
+	otherRequests  = MaxRequests - MaxIdempotentRequests
+	requestReserve = otherRequests / 3
 )
+
+// idempotents stands in request.env for idempotent commands, those of all environments.
+const idempotents uint32 = math.MaxUint32
 
 // Once carries out another command unless a request with this key was carried out before. Env is
 // the environment whose room the answer takes; 0 for none. Key hashes environment and
 // Idempotency-Key, Body the rest of the request. Only a command that was carried out uses up the
-// key; a checkout of a PAID invoice counts, a success without a page. Where half of the
-// environment's room is taken, a command that repeats itself is carried out and leaves its key
-// unused. The reply is an encoded OnceReply.
+// key; a checkout of a PAID invoice counts, a success without a page. Once the room for the keys of
+// idempotent commands is taken, these still run but their keys are not kept. The reply is an encoded
+// OnceReply.
 type Once struct {
 	Env     uint32      `wire:"1"`
 	Key     [16]byte    `wire:"2"`
@@ -90,9 +98,9 @@ func (c *Once) open(m *Machine) (err error) {
 // carries is the command that may have been prefetched.
 func (c *Once) carries() op { return c.inner }
 
-// repeatsItself reports whether the command has no second effect under whatever key: of these there
+// idempotent reports whether the command has no second effect under whatever key: of these there
 // may be so many that their keys must not take the room of the others'.
-func (c *Once) repeatsItself() bool {
+func (c *Once) idempotent() bool {
 	switch c.Kind {
 	case KindReserve, KindSettleReservation, KindReleaseReservation:
 		return true
@@ -115,6 +123,8 @@ type OnceReply struct {
 	Answer []byte `wire:"5"`
 	// Reply is the command's own, if it has one and was carried out now.
 	Reply []byte `wire:"6"`
+	// Unkept is set where an idempotent command was carried out and its key found no room.
+	Unkept bool `wire:"7"`
 }
 
 // Apply implements machine.Op.
@@ -129,20 +139,24 @@ func (c *Once) Apply(t *turn) engine.Outcome {
 		t.Answer(&reply)
 		return engine.OutcomeDone
 	}
-	full, own := t.requests.full(c.Env), c.repeatsItself()
-	if full && !own {
+	env := c.Env
+	if c.idempotent() {
+		env = idempotents
+	}
+	full := t.requests.full(env)
+	if full && env != idempotents {
 		return engine.OutcomeKeysFull
 	}
 	outcome := c.inner.Apply(t)
 	if outcome != engine.OutcomeDone && outcome != engine.OutcomeInvoicePaid {
 		return outcome
 	}
-	if own && (full || t.requests.byEnv[c.Env] >= MaxEnvironmentRequests/2) {
-		t.Answer(&OnceReply{Reply: t.Reply})
+	if full {
+		t.Answer(&OnceReply{Reply: t.Reply, Unkept: true})
 		return outcome
 	}
 
-	r := request{key: c.Key, body: c.Body, at: t.Stamp, env: c.Env}
+	r := request{key: c.Key, body: c.Body, at: t.Stamp, env: env}
 	if made, ok := machine.Inner(c.inner).(onceable); ok && outcome == engine.OutcomeDone {
 		r.first, r.second = made.receipt()
 	}
@@ -159,7 +173,7 @@ type request struct {
 	key, body     [16]byte
 	first, second [16]byte
 	at            int64
-	env           uint32
+	env           uint32 // or idempotents
 }
 
 // requests is a ring of them. Only Apply uses it.
@@ -188,12 +202,20 @@ func (q *requests) open(s *state) {
 	q.byEnv, q.envs = map[uint32]uint64{}, map[uint32]uint64{}
 }
 
-// full reports whether an environment has no room for another answer. The last third of the room is
-// divided equally among the environments that keep little, so that some cannot lock out the others.
+// full reports whether an environment, or idempotents, has no room for another key. The last third
+// of the environments' room is divided equally among those that keep little, so that some cannot
+// lock out the others.
 func (q *requests) full(env uint32) bool {
-	all, own := q.To-q.From, q.byEnv[env]
-	return all >= MaxRequests || own >= MaxEnvironmentRequests ||
-		all >= MaxRequests-requestReserve && own*uint64(len(q.byEnv)) >= requestReserve
+	idempotent, envs, own := q.byEnv[idempotents], uint64(len(q.byEnv)), q.byEnv[env]
+	if env == idempotents {
+		return own >= MaxIdempotentRequests
+	}
+	if idempotent > 0 {
+		envs-- // which is none
+	}
+	all := q.To - q.From - idempotent
+	return all >= otherRequests || own >= MaxEnvironmentRequests ||
+		all >= otherRequests-requestReserve && own*envs >= requestReserve
 }
 
 func (q *requests) keep(r request) {
@@ -211,11 +233,12 @@ func (q *requests) reindex() {
 	}
 }
 
-// Bounds of kept answers, in bytes: of all, of one environment, of one answer. An answer beyond any
-// of them is not kept. Its repeated request still changes nothing, and gets the present state. So a
-// few environments cannot lock out the others.
+// Bounds of kept answers, in bytes: of all but those to idempotent commands, of these, of one
+// environment, of one answer. An answer beyond any of them is not kept. Its repeated request still
+// changes nothing, and gets the present state. So a few environments cannot lock out the others.
 const (
 	MaxAnswers            = 128 << 20
+	MaxIdempotentAnswers  = 16 << 20
 	MaxEnvironmentAnswers = 32 << 20
 	MaxAnswer             = 64 << 10
 )
@@ -273,7 +296,10 @@ func (q *requests) answer(key *[16]byte) (status uint32, text []byte) {
 // keepsMore reports whether the answer to a request may be kept.
 func (q *requests) keepsMore(row uint32) bool {
 	env := q.Table.Read(row).env
-	return q.bytes < MaxAnswers && q.envs[env] < MaxEnvironmentAnswers
+	if env == idempotents {
+		return q.envs[env] < MaxIdempotentAnswers
+	}
+	return q.bytes-q.envs[idempotents] < MaxAnswers && q.envs[env] < MaxEnvironmentAnswers
 }
 
 func (q *requests) keepAnswer(row uint32, c *KeepAnswer) {

@@ -568,29 +568,57 @@ func TestRevokedKeysMakeRoom(t *testing.T) {
 	d.is(engine.OutcomeAccountLimit, billing.KindCreateKey, create(9000))
 }
 
-// TestKeysOfReservationsLeaveRoom: what repeats itself uses no more than half of an environment's
-// room, and is never refused for want of it.
+// TestKeysOfReservationsLeaveRoom: they take no room of others' keys and answers, have little of
+// their own, and are never refused for want of it.
 func TestKeysOfReservationsLeaveRoom(t *testing.T) {
 	d := newDesk(t)
 	sub := d.subscribe()
 	d.is(engine.OutcomeDone, billing.KindCreateSubscription, sub)
-	reserve := func(name, body string, want engine.Outcome) billing.OnceReply {
-		c := once("k", body, billing.KindReserve, enginetest.Reservation(name, "ada", "output-tokens", 1))
-		r := d.is(want, billing.KindOnce, c)
-		if want != engine.OutcomeDone {
-			return billing.OnceReply{}
+	reserve := func(key, name, body string) billing.OnceReply {
+		c := enginetest.Reservation(name, "ada", "output-tokens", 1)
+		return reply(t, d.is(engine.OutcomeDone, billing.KindOnce,
+			once(key, body, billing.KindReserve, c)))
+	}
+	answer := func(key string) (status uint32) {
+		d.is(engine.OutcomeDone, billing.KindKeepAnswer, &billing.KeepAnswer{
+			Env: enginetest.Sandbox, Key: enginetest.ID(key), Status: 201,
+			Answer: make([]byte, billing.MaxAnswer),
+		})
+		return reply(t, d.is(engine.OutcomeDone, billing.KindOnce,
+			once(key, "b", billing.KindReserve, &billing.Reserve{}))).Status
+	}
+	const answers = billing.MaxIdempotentAnswers / billing.MaxAnswer
+	for n := range answers + 1 {
+		require.False(t, reserve(fmt.Sprint("k", n), "r", "b").Unkept)
+		require.Equal(t, n < answers, answer(fmt.Sprint("k", n)) == 201, n)
+	}
+	require.True(t, reserve("k0", "r", "b").Repeated)
+	d.is(engine.OutcomeRequestKeyReused, billing.KindOnce,
+		once("k0", "other", billing.KindReserve, &billing.Reserve{}))
+
+	d.m.KeepRequests(billing.Idempotents, billing.MaxIdempotentRequests-answers-1, d.Stamp)
+	for _, m := range []*billing.Machine{d.m, restored(t, enginetest.Snapshot(t, d.m))} {
+		d.m, d.Log = m, enginetest.NewLog(m, d.Stamp)
+		for range 2 {
+			got := reserve("beyond", "r", "b")
+			require.Equal(t, []bool{true, false}, []bool{got.Unkept, got.Repeated})
+			require.NotEmpty(t, got.Reply)
 		}
-		return reply(t, r)
+		require.True(t, reserve("beyond", "s", "other").Unkept, "the key is unused")
 	}
-	d.m.KeepRequests(enginetest.Sandbox, billing.MaxEnvironmentRequests/2, d.Stamp)
-	for range 2 {
-		got := reserve("r", "b", engine.OutcomeDone)
-		require.False(t, got.Repeated)
-		require.NotEmpty(t, got.Reply)
+
+	// Others have as much room as without these.
+	const much, third = billing.MaxEnvironmentRequests - 10, billing.OtherRequests / 3
+	for env, count := range []int{much, much, much, 2*third - 3*much - 3} {
+		d.m.KeepRequests(uint32(10+env), count, d.Stamp)
 	}
-	require.NotEmpty(t, reserve("s", "other", engine.OutcomeDone).Reply, "the key is unused")
-	d.m.KeepRequests(enginetest.Sandbox, billing.MaxEnvironmentRequests/2, d.Stamp)
-	require.NotEmpty(t, reserve("r", "b", engine.OutcomeDone).Reply)
-	d.is(engine.OutcomeKeysFull, billing.KindOnce,
-		once("k", "b", billing.KindCreateSubscription, sub))
+	for n, want := range []engine.Outcome{
+		engine.OutcomeDone, engine.OutcomeDone, engine.OutcomeDone, engine.OutcomeKeysFull,
+	} {
+		c := d.ada()
+		c.ID, c.ExternalID = enginetest.ID(fmt.Sprint("c", n)), fmt.Sprint("c", n)
+		o := once(fmt.Sprint("c", n), "b", billing.KindCreateCustomer, c)
+		o.Env = 10
+		d.is(want, billing.KindOnce, o)
+	}
 }

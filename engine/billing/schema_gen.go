@@ -392,6 +392,7 @@ func (v *OnceReply) Fields(w *wire.Codec) {
 	wire.Uint(w, 4, &v.Status)
 	w.Blob(5, &v.Answer)
 	w.Blob(6, &v.Reply)
+	w.Bool(7, &v.Unkept)
 }
 
 // Fields implements wire.Fielder.

@@ -313,13 +313,13 @@ func TestKeptRequestsAreBoundedForEachEnvironment(t *testing.T) {
 	// The last third is shared out: those that keep much get nothing of it, and all are bounded.
 	d = newDesk(t)
 	const maximum = billing.MaxEnvironmentRequests
-	keep(d.m, d.Stamp, 0, maximum-1, maximum-1, maximum-1, maximum/3)
+	keep(d.m, d.Stamp, 0, maximum-1, maximum-1, maximum-1, 1)
 	d.is(engine.OutcomeDone, billing.KindOnce, mark(1, "k"))
 	keep(d.m, d.Stamp, 0, 0, 0, 0, 0, 10)
 	d.is(engine.OutcomeKeysFull, billing.KindOnce, mark(2, "k"))
 	d.is(engine.OutcomeDone, billing.KindOnce, mark(5, "k"))
 	d.is(engine.OutcomeDone, billing.KindOnce, mark(6, "k"))
-	keep(d.m, d.Stamp, 0, 0, 0, 0, 0, 0, maximum, 2*maximum/3-20)
+	keep(d.m, d.Stamp, 0, 0, 0, 0, 0, 0, maximum, maximum/2-30)
 	d.is(engine.OutcomeKeysFull, billing.KindOnce, mark(7, "much"))
 	for n := 0; d.Do(billing.KindOnce, mark(8, fmt.Sprint(n))).Outcome == engine.OutcomeDone; n++ {
 		require.Less(t, n, 20)

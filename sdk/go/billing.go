@@ -24,8 +24,9 @@ type keyOf struct{}
 
 // WithIdempotencyKey returns a context whose next change has this key: a program that repeats a
 // change after it was restarted passes the key that it had noted before. Without it each change
-// gets a random key. An environment keeps the answers to 100,000 keys a day: a program that makes
-// more changes passes an empty key, which sends none, where a change that is repeated does nothing.
+// gets a random key; Reserve, SettleReservation and ReleaseReservation, which do nothing when they
+// are repeated, get none. An environment keeps the answers to 100,000 keys a day: a program that
+// makes more changes passes an empty key, which sends none, where a repeated change does nothing.
 func WithIdempotencyKey(ctx context.Context, key string) context.Context {
 	return context.WithValue(ctx, keyOf{}, key)
 }
@@ -35,6 +36,15 @@ func keyIn(ctx context.Context) string {
 		return key
 	}
 	return rand.Text()
+}
+
+// unkeyed returns a context whose next change has a key only if its caller has given one: it is
+// idempotent, and its random keys would use up the environment's.
+func unkeyed(ctx context.Context) context.Context {
+	if _, given := ctx.Value(keyOf{}).(string); given {
+		return ctx
+	}
+	return WithIdempotencyKey(ctx, "")
 }
 
 func (c *Client) get(ctx context.Context, at string, out any) error {
@@ -199,7 +209,7 @@ func (c *Client) AmendEvent(ctx context.Context, key string, r EventAmendment) e
 
 // Reserve holds units for a customer, once for its ReservationKey. A DryRun holds nothing.
 func (c *Client) Reserve(ctx context.Context, r ReservationRequest) (v Reservation, err error) {
-	answer, err := c.Call(ctx, "POST", prefix+"/reservations", r, nil)
+	answer, err := c.Call(unkeyed(ctx), "POST", prefix+"/reservations", r, nil)
 	if err == nil {
 		err = answer.Data(&v)
 	}
@@ -235,7 +245,7 @@ func (c *Client) Reservations(
 func (c *Client) SettleReservation(
 	ctx context.Context, id string, r ReservationSettlement,
 ) (Reservation, error) {
-	return c.reservation(ctx, id, "settle", r)
+	return c.reservation(unkeyed(ctx), id, "settle", r)
 }
 
 // ExtendReservation makes a reservation hold more, or live longer.
@@ -247,7 +257,7 @@ func (c *Client) ExtendReservation(
 
 // ReleaseReservation gives up what a reservation holds.
 func (c *Client) ReleaseReservation(ctx context.Context, id string) (Reservation, error) {
-	return c.reservation(ctx, id, "release", nil)
+	return c.reservation(unkeyed(ctx), id, "release", nil)
 }
 
 func (c *Client) reservation(

@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"bytes"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -71,6 +72,39 @@ func TestAnAnswerLeavesThoughMemoryIsLow(t *testing.T) {
 	first := n.once("k", "POST", "subscriptions", body).is(201, "")
 	repeat := n.once("k", "POST", "subscriptions", body).is(201, "")
 	require.Equal(t, first.data("subscription", "id"), repeat.data("subscription", "id"))
+}
+
+// roomless is a log that has no room for keys of reservations. It counts kept answers.
+type roomless struct {
+	server.Proposer
+	kept *atomic.Int32
+}
+
+func (p roomless) Propose(by time.Time, records []engine.Record, results []engine.Result) {
+	switch records[0].Kind {
+	case billing.KindOnce:
+		var c billing.Once
+		if err := wire.Decode(records[0].Payload, &c); err != nil {
+			panic(err)
+		}
+		p.Proposer.Propose(by, []engine.Record{c.Carried()}, results)
+		results[0].Value = wire.Encode(nil, &billing.OnceReply{Reply: results[0].Value, Unkept: true})
+		return
+	case billing.KindKeepAnswer:
+		p.kept.Add(1)
+	}
+	p.Proposer.Propose(by, records, results)
+}
+
+// TestWithoutItsKeyNoAnswerIsKept: a reservation is made all the same.
+func TestWithoutItsKeyNoAnswerIsKept(t *testing.T) {
+	var kept atomic.Int32
+	n := start(t, func(c *client.Config) { c.Proposer = roomless{c.Proposer, &kept} })
+	n.customer("acme")
+	first := n.once("k", "POST", "reservations", hold("r", calls+`1`)).is(201, "")
+	again := n.once("k", "POST", "reservations", hold("r", calls+`1`)).is(201, "")
+	require.Equal(t, first.data("id"), again.data("id"))
+	require.Zero(t, kept.Load())
 }
 
 // answeredElsewhere is a log in which another node keeps its answer to a request first.

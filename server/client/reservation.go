@@ -314,7 +314,8 @@ func (a *API) guarded(
 	if fault != nil || billinglog.Replay(x, &g.first) {
 		return fault
 	}
-	if fault = a.answerReservation(x, status, r); fault != nil || !keyed(x) {
+	fault = a.answerReservation(x, status, r)
+	if fault != nil || !keyed(x) || g.first.Unkept {
 		return fault
 	}
 	var v billing.ReservationView

@@ -216,10 +216,13 @@ func TestWhatReservationsRefuse(t *testing.T) {
 	require.Contains(t, string(a.raw), "The customer has 1.")
 }
 
+// TestSDKReserves: also where answers are lost. Only extending has a random key; the others do
+// nothing when they are repeated, and have the key that their caller gives.
 func TestSDKReserves(t *testing.T) {
 	n := start(t)
 	n.customer("acme")
-	c, ctx := sdk(t, n.addr, n.sandbox), t.Context()
+	proxy, c := lossyTo(t, n)
+	ctx := t.Context()
 	r := tollgate.ReservationRequest{
 		ReservationKey: "r1", CustomerReferenceID: "acme",
 		ReservedItem: tollgate.ReservedItem{FeatureKey: "calls", UsageUnits: "1"},
@@ -240,9 +243,12 @@ func TestSDKReserves(t *testing.T) {
 	r.ReservationKey = "r2"
 	second, err := c.Reserve(ctx, r)
 	require.NoError(t, err)
-	released, err := c.ReleaseReservation(ctx, second.ID)
+	require.Len(t, proxy.seen(), 2)
+	require.Equal(t, 5, proxy.seen()[""], "the first answer is lost")
+	released, err := c.ReleaseReservation(tollgate.WithIdempotencyKey(ctx, "mine"), second.ID)
 	require.NoError(t, err)
 	require.Equal(t, "released", released.State)
+	require.Equal(t, 2, proxy.seen()["mine"])
 	var states []string
 	for v, err := range c.Reservations(ctx, "acme", "") {
 		require.NoError(t, err)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -194,16 +195,28 @@ func (l *lossy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.to.ServeHTTP(w, r)
 }
 
-// TestSDKRepeatsWithTheSameKey: a change whose answer was lost is repeated with its idempotency
-// key, and takes effect once.
-func TestSDKRepeatsWithTheSameKey(t *testing.T) {
-	n := start(t)
+// seen counts the requests by their idempotency key.
+func (l *lossy) seen() map[string]int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return maps.Clone(l.keys)
+}
+
+// lossyTo is a client of a node that loses answers.
+func lossyTo(t *testing.T, n *node) (*lossy, *tollgate.Client) {
 	to, err := url.Parse("http://" + n.addr)
 	require.NoError(t, err)
 	proxy := &lossy{to: httputil.NewSingleHostReverseProxy(to), keys: map[string]int{}}
 	front := httptest.NewServer(proxy)
 	t.Cleanup(front.Close)
-	c := sdk(t, strings.TrimPrefix(front.URL, "http://"), n.sandbox)
+	return proxy, sdk(t, strings.TrimPrefix(front.URL, "http://"), n.sandbox)
+}
+
+// TestSDKRepeatsWithTheSameKey: a change whose answer was lost is repeated with its idempotency
+// key, and takes effect once.
+func TestSDKRepeatsWithTheSameKey(t *testing.T) {
+	n := start(t)
+	proxy, c := lossyTo(t, n)
 	id, err := c.CreateCustomer(t.Context(), tollgate.CustomerRequest{
 		FirstName: "Ada", LastName: "Lovelace", Email: "ada@example.com",
 	})
@@ -217,9 +230,7 @@ func TestSDKRepeatsWithTheSameKey(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, all, 1)
 	require.Equal(t, made.Subscription.ID, all[0].ID)
-	proxy.mu.Lock()
-	require.Equal(t, 2, proxy.keys["subscribe-ada"])
-	proxy.mu.Unlock()
+	require.Equal(t, 2, proxy.seen()["subscribe-ada"])
 
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
