@@ -127,6 +127,7 @@ func TestOverdueHoldsAreOfTheLogsInstant(t *testing.T) {
 		require.Equal(t, billing.ReasonAllowed, d.Reason)
 		v, _ = s.m.Budget(enginetest.Sandbox, "all", q.Now)
 		require.Equal(t, "0", v.Limits[0].Held.String())
+		require.Equal(t, billing.ReasonBudgetExceeded, s.check(3).Reason, "before any view")
 		s.sees("8", 2)
 	}
 	s.later(600_000, "carl")

@@ -90,6 +90,10 @@ type expiring struct {
 	places map[uint32]int
 	summed int
 	latest int64
+	// back is the place at which putBack goes on, 0 where it is done: from there on, none was over
+	// later than at behindBack.
+	back       int
+	behindBack int64
 	// held is what limits, by their rows, hold of items that are over.
 	held map[uint32]decimal.Exact
 }

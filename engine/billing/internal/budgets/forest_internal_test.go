@@ -392,18 +392,31 @@ func (m *model) Extend(*rapid.T) {
 // Glance is a query that another command interrupts.
 func (m *model) Glance(*rapid.T) {
 	if e := m.f.in(1); e != nil {
-		e.step(m.f, m.now, rapid.IntRange(1, 12).Draw(m.T, "work"))
+		e.step(m.f, m.drawInstant(), rapid.IntRange(1, 12).Draw(m.T, "work"))
 	}
 }
 
 // Look is a query: what is over holds nothing.
 func (m *model) Look(*rapid.T) {
-	Current(m.f, 1, m.now).RUnlock()
+	at := m.drawInstant()
+	Current(m.f, 1, at).RUnlock()
 	for _, key := range m.keys {
 		for row := m.first(key); row != 0; row = m.f.limits.Read(row).Next {
-			require.Equal(m, m.heldAfter(m.f.limits.Read(row), key, m.now), unexpired(m.f, row))
+			require.Equal(m, m.heldAfter(m.f.limits.Read(row), key, at), unexpired(m.f, row))
 		}
 	}
+}
+
+// drawInstant is that of a query: now, or where no hold expires within backMS of it, one by which
+// queries before were ahead.
+func (m *model) drawInstant() int64 {
+	at := m.now - rapid.SampledFrom([]int64{0, 0, day / 48, day}).Draw(m.T, "ahead")
+	for _, h := range m.holds {
+		if at < h.over && h.over <= at+backMS {
+			return m.now
+		}
+	}
+	return at
 }
 
 func (m *model) Release(*rapid.T) {
@@ -531,6 +544,13 @@ func TestAStepVisitsSoManyLimits(t *testing.T) {
 	x := &f.in(1).expiring
 	x.step(&f, day, stepWork)
 	require.Equal(t, (stepWork-1)/(MaxLevels*MaxLimits+itemWork)+1, x.summed)
+	CatchUp(&f, 1, day)
+	require.Equal(t, items, x.summed)
+	x.step(&f, 0, stepWork) // of a query behind them: it puts back
+	require.Equal(t, items-(stepWork-1)/(MaxLevels*MaxLimits+itemWork)-1, x.summed)
+	require.Len(t, x.over, x.summed)
+	CatchUp(&f, 1, 0)
+	require.Empty(t, x.over)
 	CatchUp(&f, 1, day)
 	require.Equal(t, items, x.summed)
 	for item := range uint32(items) {

@@ -23,10 +23,10 @@ func (x *expiring) place(f *Forest, item uint32, at int64) {
 	f.placing.Unlock()
 }
 
-// drop takes an item out of those that are over.
-func (x *expiring) drop(f *Forest, item uint32, place int) {
+// drop takes an item out of those that are over. It returns how many limits it visited.
+func (x *expiring) drop(f *Forest, item uint32, place int) (visited int) {
 	if place < x.summed {
-		x.add(f, item, true)
+		visited = x.add(f, item, true)
 		x.summed--
 		x.put(place, x.over[x.summed])
 		place = x.summed
@@ -35,10 +35,11 @@ func (x *expiring) drop(f *Forest, item uint32, place int) {
 	if place != last {
 		x.put(place, x.over[last])
 	}
-	x.over = x.over[:last]
+	x.over, x.back = x.over[:last], min(x.back, last)
 	if delete(x.places, item); last == 0 {
 		x.over, x.places, x.held = nil, nil, nil
 	}
+	return visited
 }
 
 func (x *expiring) put(place int, d rows.Due) { x.over[place], x.places[d.Row] = d, place }
@@ -89,20 +90,27 @@ const backMS = 1000
 // early reports whether items are over that are not for a query of an instant.
 func (x *expiring) early(now int64) bool { return x.latest > now+backMS }
 
-// putBack makes items hold again that are not over at an instant. The others are to be added up
-// anew.
-func (x *expiring) putBack(f *Forest, now int64) {
-	x.again()
-	x.latest = 0
-	for place := len(x.over) - 1; place >= 0; place-- {
-		d := x.over[place]
+// putBack makes items hold again that are not over at an instant, the last ones of over first, or
+// goes on with that where a step ended. It returns the work that it leaves.
+func (x *expiring) putBack(f *Forest, now int64, work int) (left int) {
+	if x.back == 0 {
+		x.back, x.behindBack = len(x.over), 0
+	}
+	for x.back > 0 && work > 0 {
+		x.back--
+		work -= itemWork
+		d := x.over[x.back]
 		if d.At <= now {
-			x.latest = max(x.latest, d.At)
+			x.behindBack = max(x.behindBack, d.At)
 			continue
 		}
-		x.drop(f, d.Row, place)
+		work -= x.drop(f, d.Row, x.back)
 		x.place(f, d.Row, d.At)
 	}
+	if x.back == 0 {
+		x.latest = x.behindBack
+	}
+	return work
 }
 
 // stepWork bounds a step of a query, since it keeps Apply waiting. A unit is a limit that is
@@ -115,7 +123,7 @@ const (
 // step brings held nearer to an instant. It ends with the item that exceeds so much work.
 func (x *expiring) step(f *Forest, now int64, work int) {
 	if x.early(now) {
-		x.putBack(f, now)
+		work = x.putBack(f, now, work)
 	}
 	for work > 0 {
 		work -= itemWork
@@ -125,7 +133,8 @@ func (x *expiring) step(f *Forest, now int64, work int) {
 			}
 			x.place(f, first.Row, rows.Never)
 			x.over = append(x.over, first)
-			x.places[first.Row], x.latest = len(x.over)-1, max(x.latest, first.At)
+			x.places[first.Row] = len(x.over) - 1
+			x.latest, x.behindBack = max(x.latest, first.At), max(x.behindBack, first.At)
 		}
 		if x.summed == len(x.over) {
 			return
@@ -133,6 +142,13 @@ func (x *expiring) step(f *Forest, now int64, work int) {
 		work -= x.add(f, x.over[x.summed].Row, false)
 		x.summed++
 	}
+}
+
+// Early reports whether something is left out at an instant of an environment that is not over
+// then, where Foresee has admitted. Its caller holds the lock.
+func Early(f *Forest, env uint32, now int64) bool {
+	e := f.in(env)
+	return e != nil && e.expiring.early(now)
 }
 
 // Behind reports whether what is over at an instant of an environment is not left out yet where
@@ -150,7 +166,7 @@ func Behind(f *Forest, env uint32, now int64) bool {
 // once, by whichever query comes first. The caller holds no lock that keeps Apply waiting.
 //
 // What was over holds again only for a query that is more than backMS earlier. So queries go by the
-// newest entry, the same for all, and by a node's clock only where that is far ahead.
+// newest entry, the same for all, and by a node's clock only where that is further ahead.
 func CatchUp(f *Forest, env uint32, now int64) {
 	lock := f.Lock(env)
 	for Behind(f, env, now) {

@@ -109,7 +109,7 @@ type shortcut struct {
 	// above is the next limit on the way to the root: see Forest.first.
 	above uint32
 	// code is that of the limit's currency, where it is of the price of all features; 0: it is not;
-	// closed: the limit is the first of a node that is frozen or archived.
+	// refusing: the limit is the first of a node that is frozen or archived.
 	code uint32
 }
 
