@@ -83,13 +83,17 @@ const maxPriced = 10_000
 
 // maxRanked bounds the memory of what customers have used of features that a ranking by price adds
 // up at once, in bytes: 6.6 million customers and features where the customers lie close together,
-// 0.4 million where none is near another. Of more it adds up some after the others. The other
-// rankings are not bounded: they have one cell of a customer, or one for each reason.
-const maxRanked = 256 << 20
+// 0.4 million where none is near another. Of more it adds up some after the others, reading the
+// journal up to maxParts times, and no ranking by price is made meanwhile. The other rankings are not
+// bounded: they have one cell of a customer, or one for each reason.
+const (
+	maxRanked = 256 << 20
+	maxParts  = 256
+)
 
 var (
-	// ErrRankingTooLarge means that few customers alone used more features than one ranking adds up,
-	// or the first of them more than it keeps.
+	// ErrRankingTooLarge means that few customers alone used more features than one ranking adds up
+	// at once, all of them more than it adds up in parts, or the first of them more than it keeps.
 	ErrRankingTooLarge = errors.New("billing: a ranking has too many customers and features")
 	// ErrRanking means that another ranking by price is being made, which has the memory.
 	ErrRanking = errors.New("billing: another ranking by price is being made")
@@ -175,8 +179,8 @@ func likelier(a, b candidate) int {
 
 // read adds up what customers used, in as many parts of their rows as there must be for each to
 // have room, and keeps what the likely ones used. One whose customers have no room even alone is
-// ErrRankingTooLarge. The parts are read one after the other: usage that is recorded meanwhile may
-// be in the later ones only.
+// ErrRankingTooLarge, and so are more than maxParts. The parts are read one after the other: usage
+// that is recorded meanwhile may be in the later ones only.
 func (p *pricer) read(src rollup.Source, asked rollup.Query) error {
 	sum := summing{env: p.env.Number, as: func(feature uint32) uint32 {
 		if p.dearest[feature].IsZero() {
@@ -185,7 +189,8 @@ func (p *pricer) read(src rollup.Source, asked rollup.Query) error {
 		return feature
 	}}
 	last, width := asked.Through, max(p.Customers.Len(), 1)
-	for from := uint32(1); ; {
+	from := uint32(1)
+	for range maxParts {
 		through := from + width - 1
 		asked.Owner, asked.Through = uint64(from), uint64(through)
 		if through >= p.Customers.Len() { // there may be more meanwhile
@@ -200,26 +205,37 @@ func (p *pricer) read(src rollup.Source, asked rollup.Query) error {
 		if err != nil {
 			return err
 		}
-		p.weigh(used, from/rowsOfGroup, max(through, p.Customers.Len())/rowsOfGroup)
+		p.weigh(used)
 		if err = p.take(used); err != nil || asked.Through == last {
 			return err
 		}
 		from = through + 1
+		if p.room-sum.left < p.room/4 {
+			width *= 2
+		}
 	}
+	return ErrRankingTooLarge
 }
 
-// weigh looks for customers that may be the first among those of some groups.
-func (p *pricer) weigh(used map[uint32]cellRows, from, through uint32) {
+// weigh looks for customers that may be the first among those of a part.
+func (p *pricer) weigh(used map[uint32]cellRows) {
 	features := slices.DeleteFunc(slices.Sorted(maps.Keys(used)), func(feature uint32) bool {
 		return p.dearest[feature].IsZero()
 	})
+	groups := 0
+	for _, of := range used {
+		groups = max(groups, len(of))
+	}
 	var here []uint32 // those that customers of a group have used
-	for group := from; group <= through; group++ {
+	for group := range uint32(groups) {
 		here = here[:0]
 		for _, feature := range features {
 			if used[feature].group(group) != nil {
 				here = append(here, feature)
 			}
+		}
+		if len(here) == 0 {
+			continue // another part has them
 		}
 		for page := range uint32(pagesOfGroup) {
 			var weights [rowsOfPage]decimal.Decimal
@@ -480,6 +496,7 @@ func (s *summing) all(
 	src rollup.Source, q *rollup.Query, of *state,
 ) (map[uint32]cellRows, error) {
 	s.customers, s.sums = &of.Customers, map[uint32]cellRows{}
+	s.last.owner, s.last.item, s.last.cell = 0, 0, nil
 	if err := src.Sum(*q, s.add); err != nil {
 		return nil, fmt.Errorf("billing: add up the journal: %w", err)
 	}

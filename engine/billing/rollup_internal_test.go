@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"tollgate/engine/billing/internal/accounts"
 	"tollgate/engine/billing/internal/book"
 	"tollgate/engine/page"
 	"tollgate/engine/rollup"
@@ -75,6 +76,51 @@ func TestARankingIsBounded(t *testing.T) {
 		err = add(row, 1)
 	}
 	require.ErrorIs(t, err, ErrRankingTooLarge)
+}
+
+// usedBy is a source of the usage of customers; it counts how often it is asked.
+type usedBy struct {
+	uses func(row uint64) bool
+	sums int
+}
+
+func (u *usedBy) Sum(q rollup.Query, yield func(rollup.Cell) error) error {
+	u.sums++
+	for row := q.Owner; row <= min(q.Through, 100_000); row++ {
+		if !u.uses(row) {
+			continue
+		}
+		if err := yield(rollup.Cell{Key: rollup.Key{Owner: row, Item: 1}, Events: 1}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// TestARankingHasSoManyParts: they grow again behind customers that lie close together, and where
+// there would be too many the ranking is refused.
+func TestARankingHasSoManyParts(t *testing.T) {
+	s := New(Config{}).state.Load()
+	for range 100_000 {
+		_, r := s.Customers.Append()
+		r.Env = 1
+	}
+	read := func(room int, uses func(row uint64) bool) (parts int, err error) {
+		p := pricer{
+			state: s, env: &accounts.Environment{Number: 1}, room: room,
+			kept: foremost[candidate]{most: 2, order: likelier},
+		}
+		src := usedBy{uses: uses}
+		err = p.read(&src, rollup.Query{Owner: 1, Through: rollup.Environment(0) - 1})
+		return src.sums, err
+	}
+	parts, err := read(256<<10, func(row uint64) bool { return row <= 20_000 || row%5_000 == 0 })
+	require.NoError(t, err)
+	require.Greater(t, parts, 5)
+	require.Less(t, parts, 12)
+	parts, err = read(8<<10, func(uint64) bool { return true })
+	require.ErrorIs(t, err, ErrRankingTooLarge)
+	require.Equal(t, maxParts, parts)
 }
 
 // TestLaterUsageIsAddedToItsFeature: of a customer's many, and of no other.
