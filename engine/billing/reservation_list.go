@@ -172,8 +172,8 @@ func (m *journalReader) RecordedEvent(env uint32, ref *UsageRef) (v RecordedEven
 }
 
 // FindCounted is FindUsage, and where a late settlement has named the key it finds the event that
-// counts for it, which its reservation's expiry has billed, and changes key to that one's. A
-// reservation of several features has more events: it finds none then, and others are their keys.
+// counts for it, which its reservation's expiry has billed, and changes key to that one's. Where the
+// expiry has billed several, it finds none, and others are their keys.
 func (m *journalReader) FindCounted(
 	src journal.Source, keys idempotency.Finder, env uint32, key *[16]byte,
 ) (ref UsageRef, found bool, others []string, err error) {
@@ -181,37 +181,52 @@ func (m *journalReader) FindCounted(
 	if found || err != nil {
 		return ref, found, nil, err
 	}
-	others = m.countedFor(env, key)
+	last, expired := m.countedFor(env, key)
+	for _, text := range last {
+		event, is, err := m.FindUsage(src, keys, env, UsageKey(env, []byte(text)))
+		if err != nil {
+			return ref, false, nil, err
+		}
+		if is && recordedAt(&event) == expired {
+			ref, others = event, append(others, text)
+		}
+	}
 	if len(others) != 1 {
-		return ref, false, others, nil
+		return UsageRef{}, false, others, nil
 	}
 	*key = UsageKey(env, []byte(others[0]))
-	ref, found, err = m.FindUsage(src, keys, env, *key)
-	return ref, found, nil, err
+	return ref, true, nil, nil
 }
 
-// countedFor are the keys of the events that settled the reservation which has taken an event key;
-// of one feature, of the event that its expiry has billed. None where no reservation has taken it.
-func (m *journalReader) countedFor(env uint32, key *[16]byte) (keys []string) {
+// recordedAt is the log time at which the event of a reference was recorded.
+func recordedAt(ref *UsageRef) int64 {
+	var u usageEntry
+	if wire.Decode(ref.Payload, &u) != nil {
+		return 0
+	}
+	return u.RecordedAt
+}
+
+// countedFor are the keys of the last own events of the reservation that has taken an event key, and
+// when it expired: no more than one for each feature was billed then. None where no reservation has
+// taken the key.
+func (m *journalReader) countedFor(env uint32, key *[16]byte) (keys []string, expired int64) {
 	m.applying.RLock()
 	defer m.applying.RUnlock()
 	s := m.state.Load()
 	row := s.holds.TakerOf(key)
 	if row == 0 {
-		return nil
+		return nil, 0
 	}
 	v := s.holds.Rows.Read(row)
 	if s.Customers.Read(v.Customer).Env != env {
-		return nil
+		return nil, 0
 	}
-	first := uint32(1)
-	if len(s.holds.ItemsOf(v, nil)) == 1 {
-		first = v.Events
-	}
-	for n := first; n <= v.Events; n++ {
+	before := v.Events - min(v.Events, uint32(len(s.holds.ItemsOf(v, nil))))
+	for n := before + 1; n <= v.Events; n++ {
 		keys = append(keys, string(holds.AppendEventKey(nil, &v.ID, n)))
 	}
-	return keys
+	return keys, v.ExpiresAt
 }
 
 // ReservationEventKeys are the keys under which the events of a reservation that was billed when it

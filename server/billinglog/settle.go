@@ -60,20 +60,27 @@ func (s *Settler) Settle(x *server.Exchange, c Settlement) (r engine.Result, _ *
 	return s.withRecorded(c, r), nil
 }
 
-// withRecorded adds to the answer of a settlement the event that was recorded under its key before.
-// Where that is not found the answer stands without it: what was to be done is done.
+// withRecorded adds to the answer of a settlement the event that was recorded under its key before,
+// as it counts now. Where that cannot be read, or is not found, the answer stands without it: what
+// was to be done is done.
 func (s *Settler) withRecorded(c Settlement, r engine.Result) engine.Result {
 	var v billing.ReservationView
 	if r.Outcome != engine.OutcomeDone || c.EventKey == "" || s.Events == nil ||
 		wire.Decode(r.Value, &v) != nil || !v.Recorded {
 		return r
 	}
-	key := billing.UsageKey(c.Env, []byte(v.Event))
-	ref, found, _, err := s.Machine.FindCounted(s.Events, s.Keys, c.Env, &key)
-	if err != nil || !found {
+	found := false
+	fault := c.Read(func() *server.Fault {
+		key := billing.UsageKey(c.Env, []byte(v.Event))
+		ref, counted, _, err := s.Machine.FindCounted(s.Events, s.Keys, c.Env, &key)
+		if found = counted && err == nil; found {
+			v.RecordedEvent = s.Machine.RecordedEvent(c.Env, &ref)
+		}
+		return nil
+	})
+	if fault != nil || !found {
 		return r
 	}
-	v.RecordedEvent = s.Machine.RecordedEvent(c.Env, &ref)
 	r.Value = wire.Encode(nil, &v)
 	return r
 }

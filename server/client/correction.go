@@ -121,8 +121,9 @@ func (a *API) original(
 				"request_id", string(x.RequestID()))
 			return faultJournal
 		case len(others) > 0:
-			return server.FaultOf(engine.OutcomeUsageUnknown).With("A settlement after expiry has named " +
-				"this key. The events that count for it: " + strings.Join(others, ", ") + ".")
+			return server.FaultOf(engine.OutcomeUsageUnknown).With("This key was given in a settlement " +
+				"after expiry, which amended these events instead of recording one: " +
+				strings.Join(others, ", ") + ". Void or amend those.")
 		case !found:
 			return server.FaultOf(engine.OutcomeUsageUnknown)
 		}

@@ -415,9 +415,14 @@ func TestATakenKeyIsCorrected(t *testing.T) {
 	two := n.call("POST", "reservations", hold("s", expires+
 		`,"items":[{"featureKey":"calls","usageUnits":1},{"featureKey":"seats","usageUnits":1}]`)).
 		is(201, "").data("id").(string)
-	n.Do(t, billing.KindAdvanceClock, &billing.AdvanceClock{
-		Env: n.env, To: time.Now().UnixMilli() + 60_000,
-	})
+	n.call("POST", "reservations/"+two+"/settle", `{"eventIdempotencyKey":"part","final":false,"items":[`+
+		`{"featureKey":"calls","usageUnits":0.25},{"featureKey":"seats","usageUnits":0}]}`).is(200, "")
+	advance := func(ms int64) {
+		n.Do(t, billing.KindAdvanceClock, &billing.AdvanceClock{
+			Env: n.env, To: time.Now().UnixMilli() + ms,
+		})
+	}
+	advance(60_000)
 	used := func(want float64) {
 		t.Helper()
 		require.Equal(t, want, n.call("GET", "entitlements/acme/calls", "").data("usage", "used"))
@@ -437,7 +442,20 @@ func TestATakenKeyIsCorrected(t *testing.T) {
 	n.call("POST", "reservations/"+two+"/settle", `{"eventIdempotencyKey":"both","items":[`+
 		`{"featureKey":"calls","usageUnits":0.5},{"featureKey":"seats","usageUnits":1}]}`).is(200, "")
 	a := n.call("POST", "events/both/void", "").is(404, "usage_not_found")
-	require.Contains(t, string(a.raw), "reservation:"+two+":1, reservation:"+two+":2")
-	n.call("POST", "events/reservation:"+two+":1/void", "").is(200, "")
-	used(0)
+	require.Contains(t, string(a.raw), "one: reservation:"+two+":2, reservation:"+two+":3.")
+	n.call("POST", "events/reservation:"+two+":2/void", "").is(200, "")
+	used(0.25)
+
+	// Of these the expiry bills one: the other was settled before.
+	three := "reservations/" + n.call("POST", "reservations", hold("t", expires+
+		`,"items":[{"featureKey":"calls","usageUnits":1},{"featureKey":"seats","usageUnits":1}]`)).
+		is(201, "").data("id").(string)
+	n.call("POST", three+"/settle", `{"final":false,"items":[`+
+		`{"featureKey":"calls","usageUnits":0},{"featureKey":"seats","usageUnits":1}]}`).is(200, "")
+	advance(120_000)
+	n.call("POST", three+"/settle", `{"eventIdempotencyKey":"third","items":[`+
+		`{"featureKey":"calls","usageUnits":0.5},{"featureKey":"seats","usageUnits":1}]}`).is(200, "")
+	used(0.75)
+	n.call("POST", "events/third/void", "").is(200, "")
+	used(0.25)
 }
