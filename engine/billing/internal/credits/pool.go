@@ -162,9 +162,9 @@ func (t *Burner) paysHeld(row uint32, amount decimal.Decimal) {
 	t.S.PoolTexts.Write(row).Data = string(wire.Encode(nil, &words))
 }
 
-// GaveUp notes that a reservation which held credits of a customer's pools of a name holds them no
-// more: of these, one that has stopped pays no more than others of before still hold, as held says
-// of those that were made by an instant. Callers hold the customer's lock.
+// GaveUp lowers StoppedHeld of a customer's stopped pools of a name when a reservation closes: a
+// stopped pool pays no more than what the remaining reservations from before the stop still hold.
+// held returns that for the reservations made by an instant. Callers hold the customer's lock.
 func (t *Burner) GaveUp(
 	customer uint32, name catalogs.PoolName, held func(by int64) decimal.Decimal,
 ) {

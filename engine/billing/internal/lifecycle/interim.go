@@ -112,8 +112,8 @@ func (s *Projector) beyond(row uint32, amount decimal.Decimal) (beyond bool, met
 	return sum.above(amount), meters
 }
 
-// billAbove is the same of a projection that has begun a period, or another plan version: usage
-// that was ahead counts now, and the amount may be a lower one.
+// billAbove does the same for a projection that has just begun a period or moved to another plan
+// version: usage that was ahead counts now, and the amount may be a lower one.
 func billAbove(l *Projection, at int64) {
 	amount := l.Version().InvoiceAbove
 	if l.Sub.EndedAt == 0 && !amount.IsZero() && len(l.Unpaid) < maxUnpaid && beyond(l, amount) {
