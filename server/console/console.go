@@ -8,7 +8,6 @@ import (
 	"embed"
 	"errors"
 	"html/template"
-	"io/fs"
 	"log/slog"
 	"time"
 
@@ -75,13 +74,10 @@ func New(c Config) (*Console, error) {
 		c.Now = time.Now
 	}
 	c.Log = cmp.Or(c.Log, slog.Default())
-	files, err := fs.Sub(templates, "template")
-	if err != nil {
-		return nil, err
-	}
 	s := &Console{config: c}
+	var err error
 	if s.site, err = page.New(page.Config{
-		Brand: "Operations", Root: Root, Templates: files, Log: c.Log, Now: c.Now,
+		Brand: "Operations", Root: Root, Templates: templates, Log: c.Log, Now: c.Now,
 		Origin: c.PublicURL, OrHost: true, Funcs: template.FuncMap{
 			"usage": usageMeter, "late": late,
 			"id": uuid.Text, "ms": time.UnixMilli, "details": details, "changed": changedFields,

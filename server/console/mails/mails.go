@@ -5,8 +5,6 @@ package mails
 
 import (
 	"embed"
-	"fmt"
-	"io/fs"
 	"log/slog"
 	"time"
 
@@ -30,11 +28,9 @@ type shown struct{ ID, To, Subject, Text, HTML, At string }
 
 // Routes are the page and its assets.
 func Routes(folder *mail.Folder, log *slog.Logger) ([]server.Route, error) {
-	own, err := fs.Sub(templates, "template")
-	if err != nil {
-		return nil, fmt.Errorf("mails: %w", err)
-	}
-	site, err := page.New(page.Config{Brand: "Local mails", Root: Root, Templates: own, Log: log})
+	site, err := page.New(page.Config{
+		Brand: "Local mails", Root: Root, Templates: templates, Log: log,
+	})
 	if err != nil {
 		return nil, err
 	}

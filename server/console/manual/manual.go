@@ -52,13 +52,10 @@ type document struct {
 
 // New renders all documents of files. A link between them to one that does not exist is an error.
 func New(files fs.FS, gate *server.Gate, log *slog.Logger) (*Manual, error) {
-	own, err := fs.Sub(templates, "template")
-	if err != nil {
-		return nil, fmt.Errorf("manual: %w", err)
-	}
 	m := &Manual{gate: gate, log: log}
+	var err error
 	m.site, err = page.New(page.Config{
-		Brand: "Documentation", Root: Root, Templates: own, Log: log,
+		Brand: "Documentation", Root: Root, Templates: templates, Log: log,
 	})
 	if err != nil {
 		return nil, err

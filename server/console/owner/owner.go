@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"embed"
 	"errors"
-	"io/fs"
 	"log/slog"
 	"strings"
 	"time"
@@ -93,13 +92,10 @@ func New(c Config) (*Pages, error) {
 	}
 	c.ReadTimeout = cmp.Or(c.ReadTimeout, 2*time.Second)
 	c.Log = cmp.Or(c.Log, slog.Default())
-	files, err := fs.Sub(templates, "template")
-	if err != nil {
-		return nil, err
-	}
 	p := &Pages{config: c}
+	var err error
 	if p.site, err = page.New(page.Config{
-		Brand: "Workspace", Root: Root, Templates: files, Funcs: functions, Origin: c.Origin,
+		Brand: "Workspace", Root: Root, Templates: templates, Funcs: functions, Origin: c.Origin,
 		Log: c.Log, Now: c.Now,
 	}); err != nil {
 		return nil, err

@@ -151,8 +151,9 @@ type Config struct {
 	Brand string
 	// Root is the path that all its addresses begin with, such as /console.
 	Root string
-	// Templates holds one file NAME.html for each page, which defines the template "main" and may
-	// define others, which Fragment shows alone. What shared.html defines, all pages have.
+	// Templates holds a folder template with one file NAME.html for each page, which defines the
+	// template "main" and may define others, which Fragment shows alone. What shared.html defines,
+	// all pages have.
 	Templates fs.FS
 	// Funcs are further functions for these templates.
 	Funcs template.FuncMap
@@ -200,12 +201,16 @@ func New(c Config) (*Site, error) {
 	if err != nil {
 		return nil, fmt.Errorf("page: layout: %w", err)
 	}
-	names, err := fs.Glob(c.Templates, "*.html")
+	templates, err := fs.Sub(c.Templates, "template")
+	if err != nil {
+		return nil, fmt.Errorf("page: %w", err)
+	}
+	names, err := fs.Glob(templates, "*.html")
 	if err != nil || len(names) == 0 {
 		return nil, fmt.Errorf("page: no templates: %w", cmp.Or(err, fs.ErrNotExist))
 	}
 	if slices.Contains(names, shared) {
-		if base, err = base.ParseFS(c.Templates, shared); err != nil {
+		if base, err = base.ParseFS(templates, shared); err != nil {
 			return nil, fmt.Errorf("page: %s: %w", shared, err)
 		}
 	}
@@ -215,7 +220,7 @@ func New(c Config) (*Site, error) {
 		}
 		made, err := base.Clone()
 		if err == nil {
-			made, err = made.ParseFS(c.Templates, name)
+			made, err = made.ParseFS(templates, name)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("page: %s: %w", name, err)

@@ -46,7 +46,7 @@ func newSite(t *testing.T) *page.Site {
 	t.Helper()
 	site, err := page.New(page.Config{
 		Brand: "Operations", Root: "/console",
-		Templates: fstest.MapFS{"every.html": {Data: []byte(everyPart)}},
+		Templates: fstest.MapFS{"template/every.html": {Data: []byte(everyPart)}},
 	})
 	require.NoError(t, err)
 	return site
@@ -277,14 +277,14 @@ func TestBrokenTemplates(t *testing.T) {
 		"no function": `{{define "main"}}{{nonsense}}{{end}}`,
 	} {
 		_, err := page.New(page.Config{
-			Root: "/console", Templates: fstest.MapFS{"a.html": {Data: []byte(text)}},
+			Root: "/console", Templates: fstest.MapFS{"template/a.html": {Data: []byte(text)}},
 		})
 		require.Error(t, err, name)
 	}
 	_, err := page.New(page.Config{Root: "/console", Templates: fstest.MapFS{}})
 	require.Error(t, err)
 	site, err := page.New(page.Config{Root: "/console", Templates: fstest.MapFS{
-		"a.html": {Data: []byte(`{{define "main"}}before{{.Data.Absent.Field}}{{end}}`)},
+		"template/a.html": {Data: []byte(`{{define "main"}}before{{.Data.Absent.Field}}{{end}}`)},
 	}})
 	require.NoError(t, err)
 	for _, named := range []string{"a", "b"} {
@@ -306,7 +306,7 @@ func TestClip(t *testing.T) {
 func TestTimes(t *testing.T) {
 	site, err := page.New(page.Config{
 		Root: "/console", Now: func() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) },
-		Templates: fstest.MapFS{"a.html": {Data: []byte(
+		Templates: fstest.MapFS{"template/a.html": {Data: []byte(
 			`{{define "main"}}[{{time .Data}}][{{date .Data}}][{{second .Data}}]{{end}}`)}},
 	})
 	require.NoError(t, err)

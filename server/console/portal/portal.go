@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"embed"
 	"errors"
-	"io/fs"
 	"log/slog"
 	"path"
 	"strings"
@@ -61,15 +60,12 @@ func New(c Config) (*Portal, error) {
 		c.Now = time.Now
 	}
 	c.Log = cmp.Or(c.Log, slog.Default())
-	files, err := fs.Sub(templates, "template")
-	if err != nil {
-		return nil, err
-	}
 	p := &Portal{config: c, limits: server.NewRateLimiter(
 		server.RateLimit{Requests: perMinute, Window: time.Minute}, nil,
 	)}
+	var err error
 	if p.site, err = page.New(page.Config{
-		Brand: "Billing", Root: link.Root, Templates: files, Log: c.Log, Now: c.Now, Origin: c.Origin,
+		Brand: "Billing", Root: link.Root, Templates: templates, Log: c.Log, Now: c.Now, Origin: c.Origin,
 		OrHost: true,
 	}); err != nil {
 		return nil, err
