@@ -66,14 +66,10 @@ func (s *Console) keyRows() []row {
 		look(keys, "keys", showKeys),
 		form(keys, "create key", createKey),
 		asked(form(keys+"/{id}/roll", "roll key", rollKey)),
-		asked(form(keys+"/{id}/revoke", "revoke key", func(v *visit) {
-			if !v.sure() {
-				askRevoke(v)
-				return
-			}
+		asking(keys+"/{id}/revoke", "revoke key", askRevoke, func(v *visit) {
 			reply := v.admin(v.adminCall("revokeKey", string(v.x.Param(2))))
-			v.finish(reply.Fault, func() { showKeys(v) }, v.base()+"/keys", "revoked")
-		})),
+			v.finish(reply.Fault, showKeys, v.base()+"/keys", "revoked")
+		}),
 		asked(form(keys+"/{id}/budget", "bind key", bindKey)),
 	}
 }
@@ -83,7 +79,7 @@ func bindKey(v *visit) {
 	id, budget := string(v.x.Param(2)), v.typed("budget")
 	if v.sure() {
 		reply := v.send("bindKey", map[string]any{"budget": budget}, id)
-		v.finish(reply.Fault, func() { showKeys(v) }, v.base()+"/keys", "bound")
+		v.finish(reply.Fault, showKeys, v.base()+"/keys", "bound")
 		return
 	}
 	key, found := keyOf(v, id)
@@ -251,8 +247,7 @@ func createKey(v *visit) {
 	})
 	key, fault := dataOf[api.MadeKey](v, v.admin(call))
 	if fault != nil {
-		v.problem(fault)
-		showKeys(v)
+		v.refuse(fault, showKeys)
 		return
 	}
 	showMade(v, "The key was created", "", &key)
@@ -287,8 +282,7 @@ func rollKey(v *visit) {
 	}
 	key, fault := dataOf[api.MadeKey](v, v.send("rollKey", map[string]any{overlapField: hours}, id))
 	if fault != nil {
-		v.problem(fault)
-		showKeys(v)
+		v.refuse(fault, showKeys)
 		return
 	}
 	more := " The old key is revoked."

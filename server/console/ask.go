@@ -55,6 +55,18 @@ func asked(r row) row {
 	return r
 }
 
+// asking is a form that asks with one function, and once that is confirmed, is carried out by
+// another.
+func asking(path, name string, ask, carryOut func(*visit)) row {
+	return asked(form(path, name, func(v *visit) {
+		if v.sure() {
+			carryOut(v)
+		} else {
+			ask(v)
+		}
+	}))
+}
+
 // question is the page on which a form asks. It changes nothing.
 func (r *row) question() *row {
 	q := *r

@@ -270,7 +270,7 @@ func (a *budgetAct) carryOut(v *visit) {
 			call.Body = body(map[string]any{"parent": parent})
 		}
 	}
-	v.finish(v.client(call).Fault, func() { showBudget(v) }, v.budgetURL(key), a.done)
+	v.finish(v.client(call).Fault, showBudget, v.budgetURL(key), a.done)
 }
 
 // budgetFacts are what a question about a budget says of it.

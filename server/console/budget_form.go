@@ -225,5 +225,5 @@ func putBudget(v *visit, key, expects, done string, again func(*visit)) {
 			"limits": jsontext.Value(spend.Limits(spend.TypedRows(v.fields))),
 		}),
 	}
-	v.finish(v.client(call).Fault, func() { again(v) }, v.budgetURL(key), done)
+	v.finish(v.client(call).Fault, again, v.budgetURL(key), done)
 }

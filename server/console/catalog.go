@@ -289,7 +289,7 @@ func applyCatalog(v *visit) {
 	}
 	made, fault := dataOf[changes](v, v.admin(call))
 	if apply {
-		v.finish(fault, func() { showCatalog(v, &data) }, v.base()+"/catalog", "catalog")
+		v.finish(fault, func(v *visit) { showCatalog(v, &data) }, v.base()+"/catalog", "catalog")
 		return
 	}
 	if fault != nil {

@@ -2,7 +2,6 @@ package console
 
 import (
 	"net/url"
-	"strings"
 	"time"
 
 	api "tollgate/sdk/go"
@@ -18,7 +17,7 @@ func (s *Console) clockRows() []row {
 		live(look(clockPath+"/live", "clock live", func(v *visit) {
 			v.fragment("clock", "settling", need[api.Clock](v, v.admin, v.adminCall("showClock")))
 		})),
-		asked(form(clockPath, "advance clock", advanceClock)),
+		asking(clockPath, "advance clock", askClock, advanceClock),
 	}
 }
 
@@ -52,12 +51,12 @@ func showClock(v *visit) {
 }
 
 // askClock shows from when to when the clock will move. Invalid times are refused at once.
-func askClock(v *visit, to string) {
+func askClock(v *visit) {
 	shown := need[api.Clock](v, v.admin, v.adminCall("showClock"))
 	if v.fails() {
 		return
 	}
-	then, err := time.Parse(time.RFC3339, to)
+	then, err := time.Parse(time.RFC3339, v.typed("to"))
 	if err != nil || !then.After(shown.Now) {
 		v.wrong("to", "Enter an instant after "+written(shown.Now)+", such as 2027-01-31T00:00:00Z")
 		showClock(v)
@@ -110,14 +109,9 @@ func (v *visit) clockFacts(to time.Time) (facts []fact) {
 // advanceClock moves the clock. Work that falls due by then may take longer than a request may: the
 // page then shows the progress.
 func advanceClock(v *visit) {
-	to := strings.TrimSpace(v.fields.Get("to"))
-	if !v.sure() {
-		askClock(v, to)
-		return
-	}
 	reply := v.admin(server.Call{
 		Operation: "advanceClock", Path: []string{v.account, v.environment}, Actor: v.who.Name,
-		Body:  body(map[string]any{"advanceTo": to}),
+		Body:  body(map[string]any{"advanceTo": v.typed("to")}),
 		Query: url.Values{"waitSeconds": {"1"}},
 	})
 	fault := reply.Fault
@@ -126,5 +120,5 @@ func advanceClock(v *visit) {
 	if fault != nil && (fault.Code == "clock_settling" || fault.Code == "clock_backwards") {
 		fault = nil
 	}
-	v.finish(fault, func() { showClock(v) }, v.base()+"/clock", "clock")
+	v.finish(fault, showClock, v.base()+"/clock", "clock")
 }

@@ -74,7 +74,7 @@ func correct(v *visit, operation, units, done string) {
 	reply := v.client(server.Call{
 		Operation: operation, Path: []string{key}, OnceKey: page.OnceKey(v.fields), Body: body(fields),
 	})
-	v.finish(reply.Fault, func() { showEvents(v) }, next, done)
+	v.finish(reply.Fault, showEvents, next, done)
 }
 
 // askCorrection shows what a correction does to money, as the engine previews it. The event is one
@@ -84,8 +84,7 @@ func askCorrection(v *visit, customer, key, units, next string) {
 		return e.Kind == billing.EventUsage.String() && e.EventIdempotencyKey == key
 	}) {
 		if !v.fails() {
-			v.problem(server.FaultOf(engine.OutcomeUsageUnknown))
-			showEvents(v)
+			v.refuse(server.FaultOf(engine.OutcomeUsageUnknown), showEvents)
 		}
 		return
 	}
@@ -95,8 +94,7 @@ func askCorrection(v *visit, customer, key, units, next string) {
 	}
 	p, fault := dataOf[api.CorrectionPreview](v, v.client(call))
 	if fault != nil {
-		v.problem(fault)
-		showEvents(v)
+		v.refuse(fault, showEvents)
 		return
 	}
 	q := question{

@@ -31,11 +31,11 @@ func (s *Console) customerRows() []row {
 		live(look(customerPath+"/live", "customer live", showUsage)),
 		look(customerPath+"/events", "events", showEvents),
 		live(look(customerPath+"/events/live", "events live", showNewEvents)),
-		asked(form(customerPath+"/subscriptions", "subscribe", subscribe)),
-		asked(form(customerPath+"/cancel", "cancel subscription", cancelSubscription)),
-		asked(form(customerPath+"/change", "change plan", changePlan)),
-		asked(form(customerPath+"/keep", "revert cancellation", revertCancellation)),
-		asked(form(customerPath+"/stay", "drop plan change", dropChange)),
+		asking(customerPath+"/subscriptions", "subscribe", askSubscribe, subscribe),
+		asking(customerPath+"/cancel", "cancel subscription", askCancel, cancelSubscription),
+		asking(customerPath+"/change", "change plan", askChange, changePlan),
+		asking(customerPath+"/keep", "revert cancellation", askRevert, revertCancellation),
+		asking(customerPath+"/stay", "drop plan change", askDropChange, dropChange),
 		form(customerPath+"/usage", "record usage", recordUsage),
 		form(customerPath+"/pools", "create pool", createPool),
 		form(customerPath+"/portal-link", "create portal link", createPortalLink),
@@ -322,5 +322,5 @@ func (v *visit) below(p page.View, text, path string) page.View {
 // customerForm ends a form of a customer's page.
 func (v *visit) customerForm(reply server.Reply, what string) {
 	back := v.customerURL(string(v.x.Param(2)))
-	v.finish(reply.Fault, func() { showCustomer(v) }, back, what)
+	v.finish(reply.Fault, showCustomer, back, what)
 }

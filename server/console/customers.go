@@ -259,5 +259,5 @@ func createCustomer(v *visit) {
 	if id == "" { // it was given one, which the list shows first
 		next = v.customersURL()
 	}
-	v.finish(reply.Fault, func() { showCustomers(v) }, next, "customer")
+	v.finish(reply.Fault, showCustomers, next, "customer")
 }

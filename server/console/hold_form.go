@@ -43,8 +43,7 @@ func reserve(v *visit) {
 	}))
 	switch {
 	case fault != nil:
-		v.problem(fault)
-		showCustomer(v)
+		v.refuse(fault, showCustomer)
 	case sure:
 		v.finish(nil, nil, holdURL(v, made.ID), "reserved")
 	default:
@@ -209,7 +208,7 @@ func settleHold(v *visit) {
 	if !final {
 		done = "settled-part"
 	}
-	v.finish(reply.Fault, func() { showHold(v) }, holdURL(v, held.ID), done)
+	v.finish(reply.Fault, showHold, holdURL(v, held.ID), done)
 }
 
 // unitsOf is the field with the units of an item.

@@ -81,7 +81,7 @@ func createAccount(v *visit) {
 		Operation: "createAccount", Body: body(map[string]any{"name": name}),
 		OnceKey: page.OnceKey(v.fields), Actor: v.who.Name,
 	})
-	v.finish(reply.Fault, func() { showAccounts(v) },
+	v.finish(reply.Fault, showAccounts,
 		Root+"/accounts/"+url.PathEscape(name)+"/sandbox/catalog", "account")
 }
 

@@ -30,37 +30,28 @@ func (s *Console) invoiceRows() []row {
 		live(look(invoicePath+"/pdf", "invoice pdf", downloadInvoice)),
 		look(invoicePath, "invoice", func(v *visit) { showInvoice(v, false) }),
 		look(invoicePath+"/explain", "explain invoice", func(v *visit) { showInvoice(v, true) }),
-		asked(form(invoicePath+"/paid", "mark invoice paid", func(v *visit) {
-			note := v.typed("note")
-			if !v.sure() {
-				askPaid(v, note)
-				return
-			}
+		asking(invoicePath+"/paid", "mark invoice paid", askPaid, func(v *visit) {
 			call := server.Call{
 				Operation: "markInvoicePaid", Path: []string{string(v.x.Param(2))},
 				OnceKey: page.OnceKey(v.fields),
 			}
-			if note != "" {
+			if note := v.typed("note"); note != "" {
 				call.Body = body(map[string]any{"note": note})
 			}
 			v.invoiceForm(v.client(call), "paid")
-		})),
-		asked(form(invoicePath+"/void", "void invoice", func(v *visit) {
-			if !v.sure() {
-				askVoid(v)
-				return
-			}
+		}),
+		asking(invoicePath+"/void", "void invoice", askVoid, func(v *visit) {
 			v.invoiceForm(v.admin(v.adminCall("voidInvoice", string(v.x.Param(2)))), "void")
-		})),
+		}),
 	}
 }
 
 // askPaid asks before an invoice is marked as paid, and tells where its subscription goes on.
-func askPaid(v *visit, note string) {
+func askPaid(v *visit) {
 	q := question{Button: "Mark as paid", Notes: []string{
 		"Do this only for money that has arrived outside of the payment provider. It cannot be undone.",
 	}}
-	if note != "" {
+	if note := v.typed("note"); note != "" {
 		q.Facts = []fact{{"Note", note}}
 	}
 	const goesOn = "becomes active at once, whichever invoice suspended it. Other invoices of it " +
@@ -140,7 +131,7 @@ func askInvoice(
 
 func (v *visit) invoiceForm(reply server.Reply, what string) {
 	back := v.base() + "/invoices/" + url.PathEscape(string(v.x.Param(2)))
-	v.finish(reply.Fault, func() { showInvoice(v, false) }, back, what)
+	v.finish(reply.Fault, func(v *visit) { showInvoice(v, false) }, back, what)
 }
 
 // invoices are a customer's, newest first.

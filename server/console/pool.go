@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"tollgate/engine"
-	"tollgate/engine/billing"
 	"tollgate/engine/decimal"
 	api "tollgate/sdk/go"
 	"tollgate/server"
@@ -34,7 +33,7 @@ func (s *Console) poolRows() []row {
 					}
 				}
 				reply := v.send(what, fields, id)
-				v.finish(reply.Fault, func() { showPool(v) },
+				v.finish(reply.Fault, showPool,
 					v.base()+"/pools/"+url.PathEscape(id), word)
 			},
 		})
@@ -64,7 +63,7 @@ func askCredits(v *visit, what string) {
 		{"Amount", page.Amount(amount.String())}, {"Balance now", page.Amount(shown.Balance)},
 	}
 	if what == "deductCredits" {
-		after, outcome := previewDeduction(v, id, amount)
+		after, outcome := previewed(v, id, amount, v.console.config.Machine.PreviewDeduction)
 		if outcome != engine.OutcomeDone && v.fault == nil {
 			refuseDeduction(v, outcome)
 			showPool(v)
@@ -74,10 +73,9 @@ func askCredits(v *visit, what string) {
 		v.ask(q)
 		return
 	}
-	seen, outcome := previewGrant(v, id, amount)
+	seen, outcome := previewed(v, id, amount, v.console.config.Machine.PreviewGrant)
 	if outcome != engine.OutcomeDone && v.fault == nil {
-		v.problem(server.FaultOf(outcome))
-		showPool(v)
+		v.refuse(server.FaultOf(outcome), showPool)
 		return
 	}
 	q.Facts = append(q.Facts, fact{"Balance afterwards", page.Amount(seen.Balance.String())})
@@ -113,28 +111,15 @@ func refuseDeduction(v *visit, outcome engine.Outcome) {
 	}
 }
 
-// previewDeduction asks the engine what a deduction would leave, and whether it is taken.
-func previewDeduction(v *visit, pool string, amount decimal.Decimal) (
-	after decimal.Decimal, outcome engine.Outcome,
-) {
-	m := v.console.config.Machine
-	id, known := server.ParseUUID([]byte(pool))
-	if !known {
-		return after, engine.OutcomePoolUnknown
-	}
-	return m.PreviewDeduction(v.env, id, amount, m.Clock(v.console.config.Now().UnixMilli()))
-}
-
-// previewGrant asks the engine what a grant would do, and whether it is taken.
-func previewGrant(v *visit, pool string, amount decimal.Decimal) (
-	seen billing.GrantPreview, outcome engine.Outcome,
-) {
-	m := v.console.config.Machine
+// previewed asks the engine what an amount does to a pool, and whether it is taken.
+func previewed[T any](v *visit, pool string, amount decimal.Decimal,
+	preview func(env uint32, pool [16]byte, amount decimal.Decimal, now int64) (T, engine.Outcome),
+) (seen T, outcome engine.Outcome) {
 	id, known := server.ParseUUID([]byte(pool))
 	if !known {
 		return seen, engine.OutcomePoolUnknown
 	}
-	return m.PreviewGrant(v.env, id, amount, m.Clock(v.console.config.Now().UnixMilli()))
+	return preview(v.env, id, amount, v.stamp())
 }
 
 type poolData struct {

@@ -25,8 +25,7 @@ func createPortalLink(v *visit) {
 		return
 	}
 	if fault != nil {
-		v.problem(fault)
-		showCustomer(v)
+		v.refuse(fault, showCustomer)
 		return
 	}
 	minutes, _ := strconv.Atoi(v.typed("minutes")) // as the row read it
@@ -79,5 +78,5 @@ func setPortal(v *visit) {
 	}
 	call := v.adminCall("setPortal")
 	call.Body = body(map[string]any{"accentColour": v.typed("colour"), "logo": logo})
-	v.finish(v.admin(call).Fault, func() { showSettings(v) }, v.base()+"/settings", "portal")
+	v.finish(v.admin(call).Fault, showSettings, v.base()+"/settings", "portal")
 }

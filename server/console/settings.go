@@ -15,7 +15,7 @@ func (s *Console) settingsRows() []row {
 		return form(settingsPath+"/"+what, "set "+what, func(v *visit) {
 			call := v.adminCall(settings[what])
 			call.Body = body(made(v))
-			v.finish(v.admin(call).Fault, func() { showSettings(v) }, v.base()+"/settings", what)
+			v.finish(v.admin(call).Fault, showSettings, v.base()+"/settings", what)
 		})
 	}
 	portal := form(settingsPath+"/portal", "set portal", setPortal)

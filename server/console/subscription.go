@@ -24,15 +24,12 @@ func askSubscribe(v *visit) {
 		Title: "Subscribe " + id + " to " + key + "?", Asked: true,
 		Button: "Subscribe to " + key, Back: v.customerURL(id),
 	}
-	for _, p := range need[[]api.Plan](v, v.client, server.Call{Operation: "listPlans"}) {
-		if p.Key == key {
-			means(v, &p)
-			q.Title, q.Button = "Subscribe "+id+" to "+p.Name+"?", "Subscribe to "+p.Name
-			q.Facts = []fact{{"Customer", id}, {"Plan", p.Name}, {"Price", bill.PerInterval(&p)}}
-			for _, d := range api.Details(api.SubscriptionDetails{}) {
-				if value := v.fields.Get(d.Name); value != "" {
-					q.Facts = append(q.Facts, fact{d.Label, value})
-				}
+	if p, known := planAsked(v); known {
+		q.Title, q.Button = "Subscribe "+id+" to "+p.Name+"?", "Subscribe to "+p.Name
+		q.Facts = []fact{{"Customer", id}, {"Plan", p.Name}, {"Price", bill.PerInterval(&p)}}
+		for _, d := range api.Details(api.SubscriptionDetails{}) {
+			if value := v.fields.Get(d.Name); value != "" {
+				q.Facts = append(q.Facts, fact{d.Label, value})
 			}
 		}
 	}
@@ -45,8 +42,7 @@ func askSubscribe(v *visit) {
 		}))
 	}
 	if fault != nil {
-		v.problem(fault)
-		showCustomer(v)
+		v.refuse(fault, showCustomer)
 		return
 	}
 	for _, s := range now {
@@ -60,10 +56,6 @@ func askSubscribe(v *visit) {
 }
 
 func subscribe(v *visit) {
-	if !v.sure() {
-		askSubscribe(v)
-		return
-	}
 	if fault := republished(v); fault != nil {
 		v.customerForm(server.Reply{Fault: fault}, "subscribe")
 		return
@@ -110,19 +102,13 @@ func offers(plans []api.Plan, subscriptions []api.Subscription) []api.Plan {
 func askCancel(v *visit) {
 	id, mode := v.fields.Get("subscription"), v.fields.Get("mode")
 	s, fault := v.subscriptionAsked()
-	q := question{
-		Title: "Cancel the subscription to " + s.Plan.Name + "?", Danger: true, Asked: true,
-		Facts: []fact{
-			{"Customer", string(v.x.Param(2))}, {"Plan", s.Plan.Name}, {"Price", bill.PerInterval(&s.Plan)},
-		},
-		Back: v.customerURL(string(v.x.Param(2))),
-	}
+	q := v.aboutSubscription("Cancel the subscription to", &s)
+	q.Danger, q.Asked = true, true
 	if fault == nil {
 		q.Invoices, fault = v.preview(url.Values{"subscription": {id}, "cancelMode": {mode}})
 	}
 	if fault != nil {
-		v.problem(fault)
-		showCustomer(v)
+		v.refuse(fault, showCustomer)
 		return
 	}
 	if mode == "IMMEDIATE" {
@@ -139,10 +125,6 @@ func askCancel(v *visit) {
 }
 
 func cancelSubscription(v *visit) {
-	if !v.sure() {
-		askCancel(v)
-		return
-	}
 	v.customerForm(v.client(server.Call{
 		Operation: "cancelSubscription", Path: []string{v.fields.Get("subscription")},
 		OnceKey: page.OnceKey(v.fields), Query: url.Values{"cancelMode": {v.fields.Get("mode")}},
@@ -153,13 +135,7 @@ func cancelSubscription(v *visit) {
 func askChange(v *visit) {
 	id, key, kind := v.fields.Get("subscription"), v.fields.Get("plan"), v.fields.Get("type")
 	s, fault := v.subscriptionAsked()
-	to := api.Plan{Name: key}
-	for _, p := range need[[]api.Plan](v, v.client, server.Call{Operation: "listPlans"}) {
-		if p.Key == key {
-			to = p
-			means(v, &p)
-		}
-	}
+	to, _ := planAsked(v)
 	q := question{
 		Title: "Change to " + to.Name + "?", Asked: true, Button: "Change to " + to.Name,
 		Facts: []fact{
@@ -175,8 +151,7 @@ func askChange(v *visit) {
 		})
 	}
 	if fault != nil {
-		v.problem(fault)
-		showCustomer(v)
+		v.refuse(fault, showCustomer)
 		return
 	}
 	if kind == "UPGRADE" {
@@ -191,10 +166,6 @@ func askChange(v *visit) {
 }
 
 func changePlan(v *visit) {
-	if !v.sure() {
-		askChange(v)
-		return
-	}
 	if fault := republished(v); fault != nil {
 		v.customerForm(server.Reply{Fault: fault}, "plan")
 		return
@@ -210,8 +181,18 @@ func changePlan(v *visit) {
 // versionField is the version of the plan that a question has shown the price of.
 const versionField = "version"
 
-// means notes the version of a plan in the question that shows its price.
-func means(v *visit, p *api.Plan) { v.fields.Set(versionField, strconv.Itoa(p.Version)) }
+// planAsked is the plan that a form names, whose version is noted in the question that shows its
+// price; where there is none, it has the key for a name.
+func planAsked(v *visit) (p api.Plan, known bool) {
+	key := v.fields.Get("plan")
+	plans := need[[]api.Plan](v, v.client, server.Call{Operation: "listPlans"})
+	at := slices.IndexFunc(plans, func(p api.Plan) bool { return p.Key == key })
+	if at < 0 {
+		return api.Plan{Name: key}, false
+	}
+	v.fields.Set(versionField, strconv.Itoa(plans[at].Version))
+	return plans[at], true
+}
 
 // republished refuses a form whose plan was published anew since its question was shown: it would
 // bill another price than the one that was agreed to. Whether the form was carried out before is
@@ -233,22 +214,26 @@ func (v *visit) subscriptionAsked() (api.Subscription, *server.Fault) {
 	}))
 }
 
+// aboutSubscription is a question about a subscription; its title begins with what is to be done.
+func (v *visit) aboutSubscription(begin string, s *api.Subscription) question {
+	id := string(v.x.Param(2))
+	return question{
+		Title: begin + " " + s.Plan.Name + "?", Back: v.customerURL(id),
+		Facts: []fact{{"Customer", id}, {"Plan", s.Plan.Name}, {"Price", bill.PerInterval(&s.Plan)}},
+	}
+}
+
 // asksToStay is the question whether a subscription goes on with its plan, which begins with a
 // verb; false when it is answered.
 func asksToStay(v *visit, verb string) (s api.Subscription, q question, ok bool) {
 	s, fault := v.subscriptionAsked()
 	if fault != nil {
-		v.problem(fault)
-		showCustomer(v)
+		v.refuse(fault, showCustomer)
 		return s, q, false
 	}
-	return s, question{
-		Title: verb + " " + s.Plan.Name + "?", Button: verb + " " + s.Plan.Name,
-		Facts: []fact{
-			{"Customer", string(v.x.Param(2))}, {"Plan", s.Plan.Name}, {"Price", bill.PerInterval(&s.Plan)},
-		},
-		Back: v.customerURL(string(v.x.Param(2))),
-	}, true
+	q = v.aboutSubscription(verb, &s)
+	q.Button = verb + " " + s.Plan.Name
+	return s, q, true
 }
 
 // askRevert shows what a subscription goes on to cost once its cancellation is reverted.
@@ -268,10 +253,6 @@ func askRevert(v *visit) {
 }
 
 func revertCancellation(v *visit) {
-	if !v.sure() {
-		askRevert(v)
-		return
-	}
 	s, fault := v.subscriptionAsked()
 	if fault != nil || s.CancelMode == "" { // the same form, sent twice
 		v.customerForm(server.Reply{Fault: fault}, "kept")
@@ -296,10 +277,6 @@ func askDropChange(v *visit) {
 }
 
 func dropChange(v *visit) {
-	if !v.sure() {
-		askDropChange(v)
-		return
-	}
 	s, fault := v.subscriptionAsked()
 	if fault != nil || s.ScheduledChange == nil { // the same form, sent twice
 		v.customerForm(server.Reply{Fault: fault}, "stays")

@@ -15,7 +15,7 @@ import (
 
 func (s *Console) topUpRows() []row {
 	return []row{
-		asked(form(poolPath+"/top-up", "set top-up", setTopUp)),
+		asking(poolPath+"/top-up", "set top-up", askTopUp, setTopUp),
 		asked(form(poolPath+"/top-up/stop", "stop top-up", stopTopUp)),
 		asked(form(poolPath+"/top-up/end", "end top-up", endTopUp)),
 		form(poolPath+"/low-balance", "set low balance", setLowBalance),
@@ -63,13 +63,8 @@ var topUpForm = []struct{ form, api, name string }{
 	{"cap", "monthlyCap", "Monthly maximum"},
 }
 
-// setTopUp asks about a top-up, and sets it once that is confirmed.
 func setTopUp(v *visit) {
 	id := string(v.x.Param(2))
-	if !v.sure() {
-		askTopUp(v, id)
-		return
-	}
 	fields := map[string]any{
 		"currency": strings.ToUpper(v.typed("currency")), "paymentMethod": v.typed("card"),
 		"cooldownSeconds":  literal(v.fields.Get("cooldown")),
@@ -84,11 +79,12 @@ func setTopUp(v *visit) {
 }
 
 func (v *visit) finishTopUp(id, done string, call server.Call) {
-	v.finish(v.client(call).Fault, func() { showPool(v) }, v.base()+"/pools/"+url.PathEscape(id), done)
+	v.finish(v.client(call).Fault, showPool, v.base()+"/pools/"+url.PathEscape(id), done)
 }
 
 // askTopUp shows what a top-up will cost at most, and whether it buys at once.
-func askTopUp(v *visit, id string) {
+func askTopUp(v *visit) {
+	id := string(v.x.Param(2))
 	pool := need[api.CreditPool](v, v.admin, v.adminCall("showPool", id))
 	now := v.topUp(id)
 	if v.fails() {
@@ -195,7 +191,7 @@ func endTopUp(v *visit) {
 	id, purchase := string(v.x.Param(2)), v.typed("purchase")
 	if v.sure() {
 		reply := v.send("endTopUp", map[string]any{"purchase": purchase, "notPaid": true}, id)
-		v.finish(reply.Fault, func() { showPool(v) }, v.base()+"/pools/"+url.PathEscape(id),
+		v.finish(reply.Fault, showPool, v.base()+"/pools/"+url.PathEscape(id),
 			"top-up-ended")
 		return
 	}
@@ -223,5 +219,5 @@ func setLowBalance(v *visit) {
 		low = literal("0")
 	}
 	reply := v.send("setLowBalance", map[string]any{"lowBalance": low}, id)
-	v.finish(reply.Fault, func() { showPool(v) }, v.base()+"/pools/"+url.PathEscape(id), "low-balance")
+	v.finish(reply.Fault, showPool, v.base()+"/pools/"+url.PathEscape(id), "low-balance")
 }

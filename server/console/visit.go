@@ -349,10 +349,9 @@ func (v *visit) happened() *page.Notice {
 
 // finish ends a form: errors are shown on the page that again shows, success on the page that is
 // next.
-func (v *visit) finish(fault *server.Fault, again func(), next, what string) {
+func (v *visit) finish(fault *server.Fault, again func(*visit), next, what string) {
 	if fault != nil {
-		v.problem(fault)
-		again()
+		v.refuse(fault, again)
 		return
 	}
 	separator := "?"
@@ -360,6 +359,12 @@ func (v *visit) finish(fault *server.Fault, again func(), next, what string) {
 		separator = "&"
 	}
 	v.console.site.Redirect(v.x, next+separator+"done="+what)
+}
+
+// refuse shows an error on the page that again shows.
+func (v *visit) refuse(fault *server.Fault, again func(*visit)) {
+	v.problem(fault)
+	again(v)
 }
 
 // problem shows an error on the page.

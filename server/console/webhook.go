@@ -26,26 +26,26 @@ func (s *Console) webhookRows() []row {
 		form(webhooksPath, "create webhook", createWebhook),
 		look(webhookPath, "webhook", showWebhook),
 		look(webhookPath+"/deliveries/{message}", "webhook delivery", showDelivery),
-		asked(form(webhookPath+"/rotate", "rotate webhook secret", rotateWebhook)),
+		asking(webhookPath+"/rotate", "rotate webhook secret", askRotate, rotateWebhook),
 		form(webhookPath+"/enable", "enable webhook", func(v *visit) {
 			id, enabled, what := string(v.x.Param(2)), v.fields.Get("enabled") == "true", "disabled"
 			if enabled {
 				what = "enabled"
 			}
 			reply := v.send("updateWebhookEndpoint", map[string]any{"enabled": enabled}, id)
-			v.finish(reply.Fault, func() { showWebhook(v) }, v.webhookURL(id), what)
+			v.finish(reply.Fault, showWebhook, v.webhookURL(id), what)
 		}),
 		asked(form(webhookPath+"/delete", "delete webhook", deleteWebhook)),
 		form(webhookPath+"/resend", "resend webhook", func(v *visit) {
 			id := string(v.x.Param(2))
 			reply := v.send("resendWebhook", nil, id, v.fields.Get("message"))
-			v.finish(reply.Fault, func() { showWebhook(v) }, v.webhookURL(id), "resent")
+			v.finish(reply.Fault, showWebhook, v.webhookURL(id), "resent")
 		}),
 		asked(form(webhookPath+"/resend-many", "resend webhooks", resendWebhooks)),
 		form(webhookPath+"/test", "test webhook", func(v *visit) {
 			id := string(v.x.Param(2))
 			made, fault := dataOf[api.WebhookDelivery](v, v.send("testWebhook", nil, id))
-			v.finish(fault, func() { showWebhook(v) }, v.webhookURL(id)+"/deliveries/"+made.ID, "tested")
+			v.finish(fault, showWebhook, v.webhookURL(id)+"/deliveries/"+made.ID, "tested")
 		}),
 	}
 }
@@ -88,7 +88,7 @@ func resendWebhooks(v *visit) {
 		return
 	}
 	reply := v.send("resendWebhooks", fields, id)
-	v.finish(reply.Fault, func() { showWebhook(v) }, v.webhookURL(id), "many-resent")
+	v.finish(reply.Fault, showWebhook, v.webhookURL(id), "many-resent")
 }
 
 func (v *visit) webhookURL(id string) string {
@@ -120,8 +120,7 @@ func createWebhook(v *visit) {
 	}
 	made, fault := dataOf[api.WebhookEndpoint](v, v.send("createWebhookEndpoint", fields))
 	if fault != nil {
-		v.problem(fault)
-		showWebhooks(v)
+		v.refuse(fault, showWebhooks)
 		return
 	}
 	v.fields = nil
@@ -131,10 +130,6 @@ func createWebhook(v *visit) {
 
 func rotateWebhook(v *visit) {
 	id := string(v.x.Param(2))
-	if !v.sure() {
-		askRotate(v, id)
-		return
-	}
 	now, fault := dataOf[api.WebhookEndpoint](v, v.admin(v.adminCall("showWebhookEndpoint", id)))
 	if fault == nil && written(now.PreviousSecretUntil) != v.fields.Get("replaced") {
 		// The same form, sent twice: a second replacement would end the secret that is in use.
@@ -150,8 +145,7 @@ func rotateWebhook(v *visit) {
 		made, fault = dataOf[api.WebhookEndpoint](v, v.send("rotateWebhookSecret", nil, id))
 	}
 	if fault != nil {
-		v.problem(fault)
-		showWebhook(v)
+		v.refuse(fault, showWebhook)
 		return
 	}
 	v.notice = endpointSecret(
@@ -159,7 +153,8 @@ func rotateWebhook(v *visit) {
 	showWebhook(v)
 }
 
-func askRotate(v *visit, id string) {
+func askRotate(v *visit) {
+	id := string(v.x.Param(2))
 	shown := need[api.WebhookEndpoint](v, v.admin, v.adminCall("showWebhookEndpoint", id))
 	if !v.fields.Has("replaced") { // going back to the question replaces nothing again
 		v.fields.Set("replaced", written(shown.PreviousSecretUntil))
@@ -177,7 +172,7 @@ func deleteWebhook(v *visit) {
 	id := string(v.x.Param(2))
 	if v.sure() {
 		reply := v.send("deleteWebhookEndpoint", nil, id)
-		v.finish(reply.Fault, func() { showWebhooks(v) }, v.base()+"/webhooks", "webhook")
+		v.finish(reply.Fault, showWebhooks, v.base()+"/webhooks", "webhook")
 		return
 	}
 	shown := need[api.WebhookEndpoint](v, v.admin, v.adminCall("showWebhookEndpoint", id))

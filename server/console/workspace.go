@@ -172,6 +172,6 @@ func actForOwner(v *visit, operation string) {
 			call.Body = body(map[string]any{"owner": owner})
 		}
 	}
-	v.finish(v.admin(call).Fault, func() { showWorkspace(v) },
+	v.finish(v.admin(call).Fault, showWorkspace,
 		workspaceURL(string(v.x.Param(0))), "workspace")
 }
