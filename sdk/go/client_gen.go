@@ -130,6 +130,57 @@ type BudgetRequest struct {
 	Expects string `json:"expects,omitzero"`
 }
 
+// BatchResult is what became of a batch of events.
+type BatchResult struct {
+	Accepted   int           `json:"accepted"`
+	Duplicates int           `json:"duplicates"`
+	Rejected   int           `json:"rejected"`
+	Results    []EventResult `json:"results"`
+}
+
+// Decision is the answer to a check: whether a customer may use a feature.
+type Decision struct {
+	ReferenceCustomerID string `json:"referenceCustomerId"`
+	FeatureKey          string `json:"featureKey"`
+	IsAllowed           bool   `json:"isAllowed"`
+	Meta                struct {
+		Reason Reason `json:"reason"`
+	} `json:"meta"`
+	FlowID string `json:"flowId,omitzero"`
+	// Usage is that of the present period; the zero Counter where none is counted.
+	Usage Counter `json:"usage,omitzero"`
+	// Simulation says what the units of a check that names some would do; else nil.
+	Simulation *Simulation `json:"simulation,omitzero"`
+}
+
+// EventResult is what became of one event of a batch: what a request for it alone would answer.
+type EventResult struct {
+	// Index is its place in the batch.
+	Index   int    `json:"index"`
+	Status  int    `json:"status"`
+	Message string `json:"message,omitzero"`
+	// Code is that of a refusal.
+	Code               string `json:"code,omitzero"`
+	UsageLimitExceeded bool   `json:"usageLimitExceeded,omitzero"`
+	// Shortage and Budget say which limit refused it, as those of Error do.
+	Shortage *Shortage      `json:"shortage,omitzero"`
+	Budget   *BudgetRefusal `json:"budget,omitzero"`
+}
+
+// Reason says why a check was decided as it was.
+type Reason struct {
+	Description    string      `json:"description,omitzero"`
+	Code           string      `json:"code"`
+	Rule           string      `json:"rule"`
+	SubscriptionID string      `json:"subscriptionId,omitzero"`
+	Limit          json.Number `json:"limit,omitzero"`
+	Used           json.Number `json:"used,omitzero"`
+	Held           json.Number `json:"held,omitzero"`
+	LogIndex       int         `json:"logIndex"`
+	// Budget is the limit of a budget that denies it; nil where none does.
+	Budget *BudgetRefusal `json:"budget,omitzero"`
+}
+
 // ReservationExtension is the hold that is wanted in all, and how long it is to live from now on.
 type ReservationExtension struct {
 	UsageUnits json.Number `json:"usageUnits,omitzero"`
@@ -169,6 +220,15 @@ type ReservedItem struct {
 	FeatureID  string      `json:"featureId,omitzero"`
 	UsageUnits json.Number `json:"usageUnits,omitzero"`
 	CostAmount json.Number `json:"costAmount,omitzero"`
+}
+
+// Simulation is what units would do that a check names.
+type Simulation struct {
+	RequestedUsage     json.Number `json:"requestedUsage"`
+	ProjectedUsage     json.Number `json:"projectedUsage"`
+	ProjectedRemaining json.Number `json:"projectedRemaining,omitzero"`
+	WouldExceedLimit   bool        `json:"wouldExceedLimit"`
+	ProjectedCost      json.Number `json:"projectedCost,omitzero"`
 }
 
 // CorrectionPreview is what voiding or amending a usage event does to money, as things are.
@@ -266,6 +326,14 @@ type Subscription struct {
 	SubscriptionDetails
 }
 
+// Counter is what a customer has used of a feature in the present period, and what open reservations hold; Limit and Remaining are empty where there is no limit.
+type Counter struct {
+	Used      json.Number `json:"used"`
+	Limit     json.Number `json:"limit,omitzero"`
+	Remaining json.Number `json:"remaining,omitzero"`
+	Held      json.Number `json:"held"`
+}
+
 // Customer is a customer with what it has.
 type Customer struct {
 	ID                       string    `json:"id"`
@@ -314,6 +382,19 @@ type Event struct {
 	OverrunUnits  json.Number `json:"overrunUnits,omitzero"`
 	IsAllowed     *bool       `json:"isAllowed,omitzero"`
 	Reason        string      `json:"reason,omitzero"`
+}
+
+// Entitlement is a feature of a customer's plans, with what the next check would say.
+type Entitlement struct {
+	EntitlementID  string `json:"entitlementId"`
+	SubscriptionID string `json:"subscriptionId"`
+	FeatureKey     string `json:"featureKey"`
+	IsAllowed      bool   `json:"isAllowed"`
+	Code           string `json:"code"`
+	Description    string `json:"description,omitzero"`
+	// Budget is the key of the budget that denies it, if one does.
+	Budget string  `json:"budget,omitzero"`
+	Usage  Counter `json:"usage"`
 }
 
 // SubscriptionDetails are optional facts that a request states of a subscription: the engine keeps them, and answers say them.

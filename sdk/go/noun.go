@@ -42,26 +42,6 @@ func (s *Subscription) Status() string {
 	return "ended"
 }
 
-// BatchResult is what became of a batch of events.
-type BatchResult struct {
-	Accepted   int           `json:"accepted"`
-	Duplicates int           `json:"duplicates"`
-	Rejected   int           `json:"rejected"`
-	Results    []EventResult `json:"results"`
-}
-
-// EventResult is what became of one event of a batch: what a request for it alone would answer.
-type EventResult struct {
-	Index              int    `json:"index"` // in the batch
-	Status             int    `json:"status"`
-	Message            string `json:"message,omitzero"`
-	Code               string `json:"code,omitzero"` // of a refusal
-	UsageLimitExceeded bool   `json:"usageLimitExceeded,omitzero"`
-	// Shortage and Budget say which limit refused it, as those of Error do.
-	Shortage *Shortage      `json:"shortage,omitzero"`
-	Budget   *BudgetRefusal `json:"budget,omitzero"`
-}
-
 // AdminChange is one change by an operator.
 type AdminChange struct {
 	Number      uint64            `json:"number"`

@@ -169,6 +169,33 @@ func (in *ingest) flooding() *server.Fault {
 	return server.FaultOfResult(in.results[0])
 }
 
+// batchResult is what became of a batch of events.
+//
+//schema:described client BatchResult
+type batchResult struct {
+	Accepted   uint64        `json:"accepted" rule:"required"`
+	Duplicates uint64        `json:"duplicates" rule:"required"`
+	Rejected   uint64        `json:"rejected" rule:"required"`
+	Results    []eventResult `json:"results" rule:"required"`
+}
+
+// eventResult is what became of one event of a batch: what a request for it alone would answer.
+//
+//schema:described client EventResult
+type eventResult struct {
+	// Index is its place in the batch.
+	Index   uint64 `json:"index" rule:"required"`
+	Status  uint64 `json:"status" rule:"required"`
+	Message string `json:"message,omitzero" rule:"min=1"`
+	// Code is that of a refusal.
+	Code               string `json:"code,omitzero" rule:"min=1"`
+	UsageLimitExceeded bool   `json:"usageLimitExceeded,omitzero"`
+	// Shortage and Budget say which limit refused it, as those of Error do.
+	Shortage *billing.Shortage `json:"shortage,omitzero" ref:"Shortage"`
+	Budget   *billing.Refusal  `json:"budget,omitzero" ref:"BudgetRefusal"`
+}
+
+// answerBatch writes a batchResult.
 func (a *API) answerBatch(x *server.Exchange, in *ingest) *server.Fault {
 	var accepted, duplicates, rejected, next int
 	refused := refusals{API: a}

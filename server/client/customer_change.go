@@ -46,44 +46,37 @@ func (a *customers) listEntitlements(x *server.Exchange, id string) *server.Faul
 		if !found {
 			return server.FaultOf(engine.OutcomeCustomerUnknown)
 		}
-		return server.List(x, list, writeEntitlement)
+		all := make([]listedEntitlement, len(list))
+		for i := range list {
+			all[i] = entitlementOf(&list[i])
+		}
+		return server.List(x, all, writeEntitlement)
 	})
 }
 
-func writeEntitlement(data *server.JSON, e *billing.EntitlementView) {
-	d := &e.Decision
-	data.Open('{')
-	data.UUID("entitlementId", e.ID)
-	data.UUID("subscriptionId", e.SubscriptionID)
-	data.Text("featureKey", e.FeatureKey)
-	data.Bool("isAllowed", d.Allowed())
-	data.Text("code", textOf(d.Reason).code)
-	if !d.Allowed() {
-		data.TextIf("description", inFull(d).description)
-		data.TextIf("budget", d.Refused.Budget)
-	}
-	data.Object("usage")
-	data.Decimal("used", d.Used)
-	decimalIf(data, "limit", d.Limit, d.HasLimit)
-	decimalIf(data, "remaining", d.Remaining, d.HasLimit)
-	data.Decimal("held", d.Held)
-	data.Close('}')
-	data.Close('}')
+// listedEntitlement is a feature of a customer's plans, with what the next check would say.
+//
+//schema:answer client Entitlement
+type listedEntitlement struct {
+	ID             [16]byte `json:"entitlementId"`
+	SubscriptionID [16]byte `json:"subscriptionId"`
+	FeatureKey     string   `json:"featureKey" rule:"min=1,max=128"`
+	IsAllowed      bool     `json:"isAllowed"`
+	Code           string   `json:"code" rule:"min=1"`
+	Description    string   `json:"description,omitzero" rule:"min=1"`
+	// Budget is the key of the budget that denies it, if one does.
+	Budget string  `json:"budget,omitzero" rule:"min=1,max=128"`
+	Usage  counter `json:"usage"`
 }
 
-func listedEntitlementSchema() *server.Schema {
-	return server.Object(
-		server.Must("entitlementId", server.UUIDSchema),
-		server.Must("subscriptionId", server.UUIDSchema),
-		server.Must("featureKey", text(1, maxID)),
-		server.Must("isAllowed", server.BoolSchema),
-		server.Must("code", text(1, 0)),
-		server.May("description", text(1, 0)), server.May("budget", text(1, maxID)),
-		server.Must("usage", server.Object(
-			server.Must("used", server.NumberSchema),
-			server.May("limit", server.NumberSchema),
-			server.May("remaining", server.NumberSchema),
-			server.Must("held", server.NumberSchema),
-		)),
-	)
+func entitlementOf(e *billing.EntitlementView) listedEntitlement {
+	d := &e.Decision
+	v := listedEntitlement{
+		ID: e.ID, SubscriptionID: e.SubscriptionID, FeatureKey: e.FeatureKey,
+		IsAllowed: d.Allowed(), Code: textOf(d.Reason).code, Usage: counterOf(d),
+	}
+	if !v.IsAllowed {
+		v.Description, v.Budget = inFull(d).description, d.Refused.Budget
+	}
+	return v
 }

@@ -333,6 +333,65 @@ func inFull(d *billing.Decision) reasonText {
 	return text
 }
 
+// decision is the answer to a check: whether a customer may use a feature.
+//
+//schema:described client Decision
+type decision struct {
+	Customer  string `json:"referenceCustomerId" rule:"required,min=1,max=128"`
+	Feature   string `json:"featureKey" rule:"required,min=1,max=128"`
+	IsAllowed bool   `json:"isAllowed" rule:"required"`
+	Reason    reason `json:"meta.reason" rule:"required"`
+	FlowID    string `json:"flowId,omitzero" rule:"max=128"`
+	// Usage is that of the present period; the zero Counter where none is counted.
+	Usage counter `json:"usage,omitzero"`
+	// Simulation says what the units of a check that names some would do; else nil.
+	Simulation *simulation `json:"simulation,omitzero"`
+}
+
+// reason says why a check was decided as it was.
+//
+//schema:described client Reason
+type reason struct {
+	Description    string          `json:"description,omitzero" rule:"min=1"`
+	Code           string          `json:"code" rule:"required,min=1"`
+	Rule           string          `json:"rule" rule:"required,min=1"`
+	SubscriptionID [16]byte        `json:"subscriptionId,omitzero"`
+	Limit          decimal.Decimal `json:"limit,omitzero"`
+	Used           decimal.Decimal `json:"used,omitzero"`
+	Held           decimal.Decimal `json:"held,omitzero"`
+	LogIndex       uint64          `json:"logIndex" rule:"required"`
+	// Budget is the limit of a budget that denies it; nil where none does.
+	Budget *billing.Refusal `json:"budget,omitzero" ref:"BudgetRefusal"`
+}
+
+// counter is what a customer has used of a feature in the present period, and what open
+// reservations hold; Limit and Remaining are empty where there is no limit.
+//
+//schema:answer client Counter
+type counter struct {
+	Used      decimal.Decimal `json:"used"`
+	Limit     decimal.Decimal `json:"limit" if:"HasLimit"`
+	Remaining decimal.Decimal `json:"remaining" if:"HasLimit"`
+	Held      decimal.Decimal `json:"held"`
+	HasLimit  bool
+}
+
+func counterOf(d *billing.Decision) counter {
+	return counter{d.Used, d.Limit, d.Remaining, d.Held, d.HasLimit}
+}
+
+// simulation is what units would do that a check names.
+//
+//schema:described client Simulation
+type simulation struct {
+	Requested   decimal.Decimal `json:"requestedUsage" rule:"required"`
+	Projected   decimal.Decimal `json:"projectedUsage" rule:"required"`
+	Remaining   decimal.Decimal `json:"projectedRemaining,omitzero"`
+	WouldExceed bool            `json:"wouldExceedLimit" rule:"required"`
+	Cost        decimal.Decimal `json:"projectedCost,omitzero"`
+}
+
+// answer writes a decision.
 func (c *checking) answer(data *server.JSON) {
 	d, text := &c.decision, inFull(&c.decision)
 	data.Open('{')
@@ -359,12 +418,9 @@ func (c *checking) answer(data *server.JSON) {
 		data.Bytes("flowId", c.flow)
 	}
 	if d.HasUsage {
-		data.Object("usage")
-		data.Decimal("used", d.Used)
-		decimalIf(data, "limit", d.Limit, d.HasLimit)
-		decimalIf(data, "remaining", d.Remaining, d.HasLimit)
-		data.Decimal("held", d.Held)
-		data.Close('}')
+		used := counterOf(d)
+		data.Name("usage")
+		writeCounter(data, &used)
 	}
 	if c.query.Track {
 		data.Object("simulation")

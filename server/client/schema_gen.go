@@ -308,6 +308,19 @@ func writeSubscription(data *server.JSON, v *billing.SubscriptionView) {
 	data.Close('}')
 }
 
+func writeCounter(data *server.JSON, v *counter) {
+	data.Open('{')
+	data.Decimal("used", v.Used)
+	if v.HasLimit {
+		data.Decimal("limit", v.Limit)
+	}
+	if v.HasLimit {
+		data.Decimal("remaining", v.Remaining)
+	}
+	data.Decimal("held", v.Held)
+	data.Close('}')
+}
+
 func writeCustomer(data *server.JSON, v *customerAnswer) {
 	data.Open('{')
 	data.UUID("id", v.ID)
@@ -383,5 +396,19 @@ func writeEvent(data *server.JSON, v *eventAnswer) {
 		data.Bool("isAllowed", *v.IsAllowed)
 	}
 	data.TextIf("reason", v.Why)
+	data.Close('}')
+}
+
+func writeEntitlement(data *server.JSON, v *listedEntitlement) {
+	data.Open('{')
+	data.UUID("entitlementId", v.ID)
+	data.UUID("subscriptionId", v.SubscriptionID)
+	data.Text("featureKey", v.FeatureKey)
+	data.Bool("isAllowed", v.IsAllowed)
+	data.Text("code", v.Code)
+	data.TextIf("description", v.Description)
+	data.TextIf("budget", v.Budget)
+	data.Name("usage")
+	writeCounter(data, &v.Usage)
 	data.Close('}')
 }

@@ -38,7 +38,7 @@ func description() server.Description {
 			"CreditPool":        server.AnswerSchema[billing.PoolView](),
 			"TopUp":             server.AnswerSchema[billing.TopUpView](),
 			"TopUpRequest":      server.RequestSchema[billingview.TopUpRequest](),
-			"ListedEntitlement": listedEntitlementSchema(),
+			"ListedEntitlement": server.AnswerSchema[listedEntitlement](),
 
 			"EventRequest":      server.RequestSchema[billing.RecordUsage](),
 			"CloudEvent":        cloudEventSchema(),
@@ -57,58 +57,12 @@ func description() server.Description {
 			"SearchAnswer":      server.AnswerSchema[search.Found](),
 			"UsageReport":       server.AnswerSchema[billing.UsageReport](),
 			"Invoice":           billingview.InvoiceSchema(),
-			"Entitlement":       entitlementSchema(),
+			"Entitlement":       server.AnswerSchema[decision](),
 			"Event":             server.AnswerSchema[eventAnswer](),
-			"BatchResult": server.Object(
-				server.Must("accepted", server.IntegerSchema),
-				server.Must("duplicates", server.IntegerSchema),
-				server.Must("rejected", server.IntegerSchema),
-				server.Must("results", server.ArrayOf(server.Object(
-					server.Must("index", server.IntegerSchema),
-					server.Must("status", server.IntegerSchema),
-					server.May("message", text(1, 0)),
-					server.May("code", text(1, 0)),
-					server.May("usageLimitExceeded", server.BoolSchema),
-					server.May("shortage", server.RefTo("Shortage")),
-					server.May("budget", server.RefTo("BudgetRefusal")),
-				))),
-			),
+			"BatchResult":       server.AnswerSchema[batchResult](),
 		},
 	}
 	reservationSchemas(d.Schemas)
 	budgetSchemas(d.Schemas)
 	return d
-}
-
-func entitlementSchema() *server.Schema {
-	return server.Object(
-		server.Must("referenceCustomerId", text(1, maxID)),
-		server.Must("featureKey", text(1, maxID)),
-		server.Must("isAllowed", server.BoolSchema),
-		server.Must("meta", server.Object(server.Must("reason", server.Object(
-			server.May("description", text(1, 0)),
-			server.Must("code", text(1, 0)),
-			server.Must("rule", text(1, 0)),
-			server.May("subscriptionId", server.UUIDSchema),
-			server.May("limit", server.NumberSchema),
-			server.May("used", server.NumberSchema),
-			server.May("held", server.NumberSchema),
-			server.Must("logIndex", server.IntegerSchema),
-			server.May("budget", server.RefTo("BudgetRefusal")),
-		)))),
-		server.May("flowId", text(0, maxID)),
-		server.May("usage", server.Object(
-			server.Must("used", server.NumberSchema),
-			server.May("limit", server.NumberSchema),
-			server.May("remaining", server.NumberSchema),
-			server.Must("held", server.NumberSchema),
-		)),
-		server.May("simulation", server.Object(
-			server.Must("requestedUsage", server.NumberSchema),
-			server.Must("projectedUsage", server.NumberSchema),
-			server.May("projectedRemaining", server.NumberSchema),
-			server.Must("wouldExceedLimit", server.BoolSchema),
-			server.May("projectedCost", server.NumberSchema),
-		)),
-	)
 }
