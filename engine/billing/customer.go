@@ -186,8 +186,8 @@ func (m *customerReader) CustomerCount(env uint32) int64 {
 // Standing is what a customer is subscribed to, and owes.
 type Standing struct {
 	// Plans are those of subscriptions that have not ended, the oldest first.
-	Plans   []StandingPlan
-	Amounts []StandingAmount // in the order of currencies
+	Plans   []StandingPlan   `json:"plans"`
+	Amounts []StandingAmount `json:"amounts"` // in the order of currencies
 }
 
 // StandingPlan is the plan of a subscription that has not ended.

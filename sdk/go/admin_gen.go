@@ -298,6 +298,17 @@ type WebhookAttempt struct {
 	Answer  string    `json:"answer,omitzero"`
 }
 
+// AccountHoldings is what an account holds of the records that it may hold a limited number of.
+type AccountHoldings struct {
+	Name  string `json:"name"`
+	Holds struct {
+		Customers        Held `json:"customers"`
+		Keys             Held `json:"keys"`
+		Catalog          Held `json:"catalog"`
+		WebhookEndpoints Held `json:"webhookEndpoints"`
+	} `json:"holds"`
+}
+
 // Clock is an environment's clock.
 type Clock struct {
 	Now     time.Time `json:"now"`
@@ -350,6 +361,27 @@ type WebhookEndpoint struct {
 	LastAttemptAt time.Time `json:"lastAttemptAt,omitzero"`
 	CreatedAt     time.Time `json:"createdAt"`
 	ModifiedAt    time.Time `json:"modifiedAt"`
+}
+
+// Held is how many records of a kind there are, and may be.
+type Held struct {
+	Used  int `json:"used"`
+	Limit int `json:"limit"`
+}
+
+// ListedCustomer is a customer with what it is subscribed to, and owes.
+type ListedCustomer struct {
+	ID                       string    `json:"id"`
+	ExternalClientCustomerID string    `json:"externalClientCustomerId"`
+	FirstName                string    `json:"firstName"`
+	LastName                 string    `json:"lastName"`
+	Email                    string    `json:"email"`
+	CreatedAt                time.Time `json:"createdAt"`
+	ArchivedAt               time.Time `json:"archivedAt,omitzero"`
+	ErasedAt                 time.Time `json:"erasedAt,omitzero"`
+	// Plans are those of subscriptions that have not ended, the oldest first.
+	Plans   []StandingPlan   `json:"plans"`
+	Amounts []StandingAmount `json:"amounts"`
 }
 
 // MadeAccount is a new account.

@@ -79,33 +79,33 @@ func (a *accounts) showAccount(x *server.Exchange) *server.Fault {
 		if !known {
 			return server.FaultOf(engine.OutcomeAccountUnknown)
 		}
-		return x.Object(200, func(data *server.JSON) {
-			data.Text("name", name)
-			data.Object("holds")
-			for _, v := range holdings(use, bounds) {
-				data.Object(v.name)
-				data.Uint("used", v.used)
-				data.Uint("limit", v.limit)
-				data.Close('}')
-			}
-			data.Close('}')
-		})
+		return server.One(x, 200, &accountAnswer{
+			name,
+			held{use.Customers, bounds.Customers},
+			held{use.Keys, bounds.Keys},
+			held{use.Catalog, bounds.Catalog},
+			held{use.Endpoints, bounds.Endpoints},
+		}, writeAccountHoldings)
 	})
 }
 
-type holding struct {
-	name        string
-	used, limit uint64
+// accountAnswer is what an account holds of the records that it may hold a limited number of.
+//
+//schema:answer admin AccountHoldings
+type accountAnswer struct {
+	Name      string `json:"name" rule:"min=1,max=64"`
+	Customers held   `json:"holds.customers"`
+	Keys      held   `json:"holds.keys"`
+	Catalog   held   `json:"holds.catalog"`
+	Endpoints held   `json:"holds.webhookEndpoints"`
 }
 
-// holdings are the kinds of records that an account may hold a limited number of.
-func holdings(use, bounds billing.Bounds) [4]holding {
-	return [...]holding{
-		{"customers", use.Customers, bounds.Customers},
-		{"keys", use.Keys, bounds.Keys},
-		{"catalog", use.Catalog, bounds.Catalog},
-		{"webhookEndpoints", use.Endpoints, bounds.Endpoints},
-	}
+// held is how many records of a kind there are, and may be.
+//
+//schema:answer admin Held
+type held struct {
+	Used  uint64 `json:"used"`
+	Limit uint64 `json:"limit"`
 }
 
 var scopes = map[string]billing.Scope{

@@ -94,8 +94,11 @@ func (a *customers) listCustomers(x *server.Exchange) *server.Fault {
 		return x.Object(200, func(data *server.JSON) {
 			data.Array("customers")
 			for i := range page.list {
-				standing := a.machine.Standing(page.list[i].Row)
-				writeCustomer(data, &page.list[i], &standing)
+				c := &page.list[i]
+				writeListedCustomer(data, &listedCustomer{
+					c.ID, c.ExternalID, c.FirstName, c.LastName, c.Email, c.CreatedAt, c.ArchivedAt,
+					c.ErasedAt, a.machine.Standing(c.Row),
+				})
 			}
 			data.Close(']')
 			data.TextIf("nextCursor", cursorAt(page.next))
@@ -151,37 +154,17 @@ func (a *customers) listUnmatched(x *server.Exchange, env uint32) *server.Fault 
 	return server.Page(x, "names", a.machine.Unmatched(env), writeUnmatchedName, "")
 }
 
-func writeCustomer(data *server.JSON, c *billing.CustomerView, s *billing.Standing) {
-	data.Open('{')
-	data.UUID("id", c.ID)
-	data.Text("externalClientCustomerId", c.ExternalID)
-	data.Text("firstName", c.FirstName)
-	data.Text("lastName", c.LastName)
-	data.Text("email", c.Email)
-	data.Time("createdAt", c.CreatedAt)
-	data.Time("archivedAt", c.ArchivedAt)
-	data.Time("erasedAt", c.ErasedAt)
-	data.Array("plans")
-	for i := range s.Plans {
-		writeStandingPlan(data, &s.Plans[i])
-	}
-	data.Close(']')
-	data.Array("amounts")
-	for i := range s.Amounts {
-		writeStandingAmount(data, &s.Amounts[i])
-	}
-	data.Close(']')
-	data.Close('}')
-}
-
-func customerSchema() *server.Schema {
-	return server.Object(
-		server.Must("id", server.UUIDSchema),
-		server.Must("externalClientCustomerId", text(0, maxID)),
-		server.Must("firstName", text(0, 0)), server.Must("lastName", text(0, 0)),
-		server.Must("email", text(0, 0)), server.Must("createdAt", server.TimeSchema),
-		server.May("archivedAt", server.TimeSchema), server.May("erasedAt", server.TimeSchema),
-		server.Must("plans", server.ArrayOf(server.AnswerSchema[billing.StandingPlan]())),
-		server.Must("amounts", server.ArrayOf(server.AnswerSchema[billing.StandingAmount]())),
-	)
+// listedCustomer is a customer with what it is subscribed to, and owes.
+//
+//schema:answer admin ListedCustomer
+type listedCustomer struct {
+	ID         [16]byte `json:"id"`
+	ExternalID string   `json:"externalClientCustomerId" rule:"max=128"`
+	FirstName  string   `json:"firstName"`
+	LastName   string   `json:"lastName"`
+	Email      string   `json:"email"`
+	CreatedAt  int64    `json:"createdAt" as:"time"`
+	ArchivedAt int64    `json:"archivedAt,omitzero" as:"time"`
+	ErasedAt   int64    `json:"erasedAt,omitzero" as:"time"`
+	billing.Standing
 }

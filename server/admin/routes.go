@@ -26,8 +26,7 @@ func (a *API) routes() []server.Route {
 			answers(server.ArrayOf(server.AnswerSchema[billing.AccountView]()))),
 		row("GET", accountsPath+"/{account}", "showAccount",
 			"What an account uses of its limits, in both environments together",
-			a.accounts.showAccount, answers(server.Object(
-				server.Must("name", text(1, 64)), server.Must("holds", holdingsSchema())))),
+			a.accounts.showAccount, answers(server.AnswerSchema[accountAnswer]())),
 		row("POST", environment+"/keys", "createKey", "Create an API key, which only this answer shows",
 			a.accounts.createKey, keyed, server.Takes(server.DocumentSchema[keyRequest]()),
 			server.Gives(201, "Created", server.AnswerSchema[madeKey]())),

@@ -382,6 +382,22 @@ func writeWebhookAttempt(data *server.JSON, v *billing.Attempt) {
 	data.Close('}')
 }
 
+func writeAccountHoldings(data *server.JSON, v *accountAnswer) {
+	data.Open('{')
+	data.Text("name", v.Name)
+	data.Object("holds")
+	data.Name("customers")
+	writeHeld(data, &v.Customers)
+	data.Name("keys")
+	writeHeld(data, &v.Keys)
+	data.Name("catalog")
+	writeHeld(data, &v.Catalog)
+	data.Name("webhookEndpoints")
+	writeHeld(data, &v.Endpoints)
+	data.Close('}')
+	data.Close('}')
+}
+
 func writeClock(data *server.JSON, v *clockAnswer) {
 	data.Open('{')
 	data.Time("now", v.Now)
@@ -447,6 +463,36 @@ func writeWebhookEndpoint(data *server.JSON, v *endpointAnswer) {
 	data.Time("lastAttemptAt", v.SentAt)
 	data.Time("createdAt", v.CreatedAt)
 	data.Time("modifiedAt", v.ModifiedAt)
+	data.Close('}')
+}
+
+func writeHeld(data *server.JSON, v *held) {
+	data.Open('{')
+	data.Uint("used", uint64(v.Used))
+	data.Uint("limit", uint64(v.Limit))
+	data.Close('}')
+}
+
+func writeListedCustomer(data *server.JSON, v *listedCustomer) {
+	data.Open('{')
+	data.UUID("id", v.ID)
+	data.Text("externalClientCustomerId", v.ExternalID)
+	data.Text("firstName", v.FirstName)
+	data.Text("lastName", v.LastName)
+	data.Text("email", v.Email)
+	data.Time("createdAt", v.CreatedAt)
+	data.Time("archivedAt", v.ArchivedAt)
+	data.Time("erasedAt", v.ErasedAt)
+	data.Array("plans")
+	for i := range v.Plans {
+		writeStandingPlan(data, &v.Plans[i])
+	}
+	data.Close(']')
+	data.Array("amounts")
+	for i := range v.Amounts {
+		writeStandingAmount(data, &v.Amounts[i])
+	}
+	data.Close(']')
 	data.Close('}')
 }
 

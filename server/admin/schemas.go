@@ -17,17 +17,6 @@ func must(p server.Param) server.Param {
 	return p
 }
 
-// holdingsSchema is what an account holds, by kind.
-func holdingsSchema() *server.Schema {
-	var all []server.Property
-	for _, v := range holdings(billing.Bounds{}, billing.Bounds{}) {
-		all = append(all, server.Must(v.name, server.Object(
-			server.Must("used", server.IntegerSchema), server.Must("limit", server.IntegerSchema),
-		)))
-	}
-	return server.Object(all...)
-}
-
 // byHand are the properties of a catalog that tags do not describe; an answer always has those of
 // them that have a default.
 func byHand(answered bool) []server.Property {
@@ -54,7 +43,7 @@ func description() server.Description {
 			"Catalog":         server.AnswerSchema[billing.CatalogDocument](byHand(true)...),
 			"CatalogDocument": server.DocumentSchema[billing.CatalogDocument](byHand(false)...),
 			"Change":          changeSchema(),
-			"Customer":        customerSchema(),
+			"Customer":        server.AnswerSchema[listedCustomer](),
 			"Clock":           server.AnswerSchema[clockAnswer](),
 			"CreditPool":      server.AnswerSchema[billing.PoolView](),
 			"Explanation": server.AnswerSchema[billing.Explanation](

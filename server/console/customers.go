@@ -48,11 +48,7 @@ type customerList struct {
 }
 
 // listedCustomer is a customer as lists have them.
-type listedCustomer struct {
-	api.Customer
-	Plans   []api.StandingPlan   `json:"plans"`
-	Amounts []api.StandingAmount `json:"amounts"`
-}
+type listedCustomer struct{ api.ListedCustomer }
 
 // State is what pages say of a customer in one word.
 func (c listedCustomer) State() string {

@@ -111,11 +111,11 @@ type customersListCommand struct {
 }
 
 // customerState says what was done to a customer.
-func customerState(c *api.Customer) string {
+func customerState(archived, erased time.Time) string {
 	switch {
-	case !c.ErasedAt.IsZero():
+	case !erased.IsZero():
 		return "erased"
-	case !c.ArchivedAt.IsZero():
+	case !archived.IsZero():
 		return "archived"
 	}
 	return "active"
@@ -132,7 +132,7 @@ func (c *customer) print(out io.Writer) error {
 	t.Row("Phone", either(c.PhoneNumber, "–"))
 	t.Row("Address", either(c.Address, "–"))
 	t.Row("Created", moment(c.CreatedAt))
-	t.Row("State", customerState(&c.Customer))
+	t.Row("State", customerState(c.ArchivedAt, c.ErasedAt))
 	err := t.End()
 	if err == nil && len(c.Subscriptions) > 0 {
 		err = errors.Join(Say(out, ""), subscriptions(c.Subscriptions).print(out))
@@ -174,11 +174,7 @@ func (c *customersCreateCommand) Run(ctx context.Context, out io.Writer) error {
 }
 
 // listedCustomer is a customer as the admin API lists it.
-type listedCustomer struct {
-	api.Customer
-	Plans   []api.StandingPlan   `json:"plans"`
-	Amounts []api.StandingAmount `json:"amounts"`
-}
+type listedCustomer struct{ api.ListedCustomer }
 
 func (c *listedCustomer) plans() string {
 	var all []string
@@ -270,7 +266,7 @@ func (c *customersListCommand) Run(ctx context.Context, out io.Writer) error {
 		for i := range rows {
 			r := &rows[i]
 			t.Row(r.ExternalClientCustomerID, strings.TrimSpace(r.FirstName+" "+r.LastName), r.Email,
-				moment(r.CreatedAt), customerState(&r.Customer), r.plans(), r.owed(),
+				moment(r.CreatedAt), customerState(r.ArchivedAt, r.ErasedAt), r.plans(), r.owed(),
 				r.pastDue())
 		}
 		err := t.End()
