@@ -231,10 +231,7 @@ func (c *Client) Reservations(
 		filter.Set("state", state)
 	}
 	return pages(ctx, c, "/reservations", filter, func(a Answer) ([]Reservation, string, error) {
-		var page struct {
-			Reservations []Reservation `json:"reservations"`
-			NextCursor   string        `json:"nextCursor"`
-		}
+		var page ReservationPage
 		err := a.Data(&page)
 		return page.Reservations, page.NextCursor, err
 	})
@@ -333,10 +330,7 @@ func (c *Client) Events(
 	}
 	return pages(ctx, c, path, filter,
 		func(a Answer) ([]Event, string, error) {
-			var page struct {
-				Events     []Event `json:"events"`
-				NextCursor string  `json:"nextCursor"`
-			}
+			var page EventPage
 			err := a.Data(&page)
 			return page.Events, page.NextCursor, err
 		})

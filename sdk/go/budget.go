@@ -24,10 +24,7 @@ func (c *Client) Budgets(ctx context.Context, parent string) iter.Seq2[Budget, e
 		filter.Set("parent", parent)
 	}
 	return pages(ctx, c, "/budgets", filter, func(a Answer) ([]Budget, string, error) {
-		var page struct {
-			Budgets    []Budget `json:"budgets"`
-			NextCursor string   `json:"nextCursor"`
-		}
+		var page BudgetPage
 		err := a.Data(&page)
 		return page.Budgets, page.NextCursor, err
 	})

@@ -48,7 +48,7 @@ func activitiesOf(v *visit, id string, events []shownEvent, invoices []invoice) 
 		a.List = append(a.List, billed(v, &invoices[i])...)
 	}
 	a.LogURL = v.base() + "/log?" + url.Values{"customer": {id}}.Encode()
-	changes, fault := dataOf[changeList](v, v.admin(server.Call{
+	changes, fault := dataOf[api.AdminChangePage](v, v.admin(server.Call{
 		Operation: "listChanges", Query: url.Values{
 			"account": {v.account}, "environment": {v.environment}, "customer": {id},
 			"limit": {strconv.Itoa(shownActivities)}, "scan": {strconv.Itoa(activityChanges)},
@@ -92,13 +92,13 @@ func (a *activityList) deliveries(v *visit, id string) {
 			"customer": {id}, "limit": {strconv.Itoa(shownActivities)},
 			"scan": {strconv.Itoa(activityDeliveries / len(endpoints))},
 		}
-		var some deliveryList
-		some, fault = dataOf[deliveryList](v, v.admin(call))
-		if some.NextCursor != "" && len(some.List) < shownActivities {
+		var some api.WebhookDeliveryPage
+		some, fault = dataOf[api.WebhookDeliveryPage](v, v.admin(call))
+		if some.NextCursor != "" && len(some.Deliveries) < shownActivities {
 			a.Webhooks = "Of webhooks, only the newest were looked at: older ones are not among them."
 		}
-		for i := range some.List {
-			a.List = append(a.List, delivered(v, &e, &some.List[i]))
+		for i := range some.Deliveries {
+			a.List = append(a.List, delivered(v, &e, &some.Deliveries[i]))
 		}
 	}
 	if fault != nil {

@@ -81,7 +81,7 @@ func (v *visit) forest(key string) (nodes []*budgetNode, more bool) {
 		if parent != "" {
 			call.Query = url.Values{"parent": {parent}}
 		}
-		found := need[budgetList](v, v.admin, call)
+		found := need[api.BudgetPage](v, v.admin, call)
 		for i := range found.Budgets {
 			b := &found.Budgets[i]
 			switch {
@@ -121,11 +121,6 @@ func boundKeys(v *visit) map[string][]string {
 		}
 	}
 	return names
-}
-
-type budgetList struct {
-	Budgets    []api.Budget `json:"budgets"`
-	NextCursor string       `json:"nextCursor"`
 }
 
 type budgetsData struct {

@@ -50,7 +50,7 @@ func (f *budgetForm) offer(v *visit) {
 	}
 	call = v.adminCall("listBudgets")
 	call.Query = url.Values{"limit": {strconv.Itoa(offered)}}
-	for _, b := range need[budgetList](v, v.admin, call).Budgets {
+	for _, b := range need[api.BudgetPage](v, v.admin, call).Budgets {
 		if b.Status != "ARCHIVED" {
 			f.Parents = append(f.Parents, b.Budget)
 		}

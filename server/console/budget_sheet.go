@@ -31,7 +31,7 @@ func downloadBudgets(v *visit) {
 				s.Short = true
 				return
 			}
-			found := need[budgetList](v, v.admin, call)
+			found := need[api.BudgetPage](v, v.admin, call)
 			for i := range found.Budgets {
 				b := &found.Budgets[i]
 				if b.Status == "ARCHIVED" && !archived {

@@ -159,12 +159,6 @@ type planData struct {
 	Pager       page.Pager
 }
 
-// subscriberList is a page of a plan's subscribers.
-type subscriberList struct {
-	Subscribers []api.Subscriber `json:"subscribers"`
-	NextCursor  string           `json:"nextCursor"`
-}
-
 // showPlan is a plan's versions, with how many are subscribed to each, and who they are.
 func showPlan(v *visit) {
 	key := string(v.x.Param(2))
@@ -178,7 +172,7 @@ func showPlan(v *visit) {
 		keep.Set("version", version)
 		data.Version, _ = strconv.Atoi(version)
 	}
-	list := need[subscriberList](v, v.admin, call)
+	list := need[api.SubscriberPage](v, v.admin, call)
 	data.CSV = data.Base + "/subscribers.csv?" + keep.Encode()
 	data.Subscribers = list.Subscribers
 	data.Pager = v.pages(data.Base, list.NextCursor, keep).Of(len(list.Subscribers), "subscriber")

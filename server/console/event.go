@@ -61,15 +61,9 @@ func (v *visit) owned(list []api.Event) (events []shownEvent) {
 
 const day = 24 * time.Hour
 
-// eventList is a page of events.
-type eventList struct {
-	Events     []api.Event `json:"events"`
-	NextCursor string      `json:"nextCursor"`
-}
-
 // newestEvents are a customer's newest events, at most so many.
 func (v *visit) newestEvents(customer string, maximum int) []shownEvent {
-	return v.shown(need[eventList](v, v.client, server.Call{
+	return v.shown(need[api.EventPage](v, v.client, server.Call{
 		Operation: "listCustomerEvents", Path: []string{customer},
 		Query: url.Values{"limit": {strconv.Itoa(maximum)}, "order": {"desc"}},
 	}).Events, customer)
@@ -198,7 +192,7 @@ func (v *visit) events(customer string) eventsData {
 		v.oneEvent(&call, &data)
 		return data
 	}
-	list, fault := dataOf[eventList](v, v.client(v.paged(call, "50")))
+	list, fault := dataOf[api.EventPage](v, v.client(v.paged(call, "50")))
 	if fault != nil {
 		v.problem(fault)
 	}
@@ -249,7 +243,7 @@ func (v *visit) oneEvent(call *server.Call, data *eventsData) {
 	call.Query = url.Values{
 		"limit": {fullPage}, "from": {written(at)}, "to": {written(at.Add(time.Millisecond))},
 	}
-	list := need[eventList](v, v.client, *call)
+	list := need[api.EventPage](v, v.client, *call)
 	data.Events = v.shown(slices.DeleteFunc(list.Events, func(e api.Event) bool {
 		if data.Check != "" {
 			return e.ID != data.Check

@@ -25,12 +25,6 @@ func (s *Console) holdRows() []row {
 	}
 }
 
-// holdList is a page of reservations.
-type holdList struct {
-	Reservations []api.Reservation `json:"reservations"`
-	NextCursor   string            `json:"nextCursor"`
-}
-
 // shownHolds is how many open reservations a customer's page has.
 const shownHolds = 10
 
@@ -41,7 +35,7 @@ func (v *visit) holds(customer string) (h spend.Holds) {
 	) ([]api.Reservation, string, bool) {
 		call := v.adminCall("listReservations", customer)
 		call.Query = spend.OpenQuery(limit, cursor)
-		some := need[holdList](v, v.admin, call)
+		some := need[api.ReservationPage](v, v.admin, call)
 		return some.Reservations, some.NextCursor, v.fault == nil
 	})
 	h.Release, h.Budgets, h.More = v.manage, true, more
@@ -123,7 +117,7 @@ func showHolds(v *visit) {
 	}
 	base += "/reservations"
 	call, keep := holdCall(v)
-	list := need[holdList](v, v.admin, v.paged(call, "50"))
+	list := need[api.ReservationPage](v, v.admin, v.paged(call, "50"))
 	data := holdsData{
 		visit: v, Reservations: list.Reservations, Customer: customer, Budget: keep.Get("budget"),
 		Filtered: len(keep) > 0, CSV: base + ".csv?" + keep.Encode(),

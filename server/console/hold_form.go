@@ -297,7 +297,7 @@ func askSettle(v *visit, held *api.Reservation, facts []fact, final bool) {
 func (v *visit) ownBudgets(customer string) (nodes []*budgetNode) {
 	call := v.adminCall("listBudgets")
 	call.Query = url.Values{"customer": {customer}}
-	found := need[budgetList](v, v.admin, call)
+	found := need[api.BudgetPage](v, v.admin, call)
 	for i := range found.Budgets {
 		if b := &found.Budgets[i]; b.Status != "ARCHIVED" {
 			nodes = append(nodes, v.node(b))

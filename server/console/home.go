@@ -116,12 +116,6 @@ type changesData struct {
 // changeField is a field that selects changes.
 type changeField struct{ Name, Label, Value string }
 
-// changeList is a page of the record of changes.
-type changeList struct {
-	Changes    []api.AdminChange `json:"changes"`
-	NextCursor string            `json:"nextCursor"`
-}
-
 // changeFilters are the fields that select changes, on the cluster's page and on an environment's.
 var changeFilters = []struct {
 	changeField
@@ -162,7 +156,7 @@ func showChanges(v *visit) {
 	if data.Within = v.environment != ""; data.Within {
 		data.Base = v.base() + "/log"
 	}
-	list, fault := dataOf[changeList](v, v.admin(v.paged(call, "50")))
+	list, fault := dataOf[api.AdminChangePage](v, v.admin(v.paged(call, "50")))
 	if fault != nil {
 		v.problem(fault)
 	}

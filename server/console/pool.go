@@ -135,26 +135,20 @@ type poolData struct {
 	Fields       url.Values
 }
 
-// poolTransactions is a page of what moved a pool.
-type poolTransactions struct {
-	List       []api.PoolTransaction `json:"transactions"`
-	NextCursor string                `json:"nextCursor"`
-}
-
 // showPool is a pool of credits with all that moved it.
 func showPool(v *visit) {
 	id := string(v.x.Param(2))
-	shown, list := withList[api.CreditPool, poolTransactions](v,
+	shown, list := withList[api.CreditPool, api.PoolTransactionPage](v,
 		v.adminCall("showPool", id), v.adminCall("listTransactions", id))
 	data := poolData{
 		Base: v.base() + "/pools/" + url.PathEscape(id), Manage: v.manage, Pool: shown,
-		Transactions: list.List, Fields: v.fields, Charges: v.charges(),
+		Transactions: list.Transactions, Fields: v.fields, Charges: v.charges(),
 	}
 	if data.TopUp = v.topUp(id); data.TopUp != nil {
 		data.Cooldown = seconds(data.TopUp.CooldownSeconds)
 	}
 	data.CSV = data.Base + "/transactions.csv"
-	data.Pager = v.pages(data.Base, list.NextCursor, nil).Of(len(list.List), "transaction")
+	data.Pager = v.pages(data.Base, list.NextCursor, nil).Of(len(list.Transactions), "transaction")
 	p := v.environmentPage("pool", "Customers", shown.Name,
 		"A pool of credits, and every transaction that moved it.", data)
 	v.show(v.below(p, "Customers", v.customersURL()))

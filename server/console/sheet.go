@@ -227,7 +227,7 @@ func downloadEvents(v *visit) {
 	s := page.NewSheet("occurred", "recorded", "customer", "kind", "feature", "event name", "units",
 		"key", "allowed", "reason", "billed", "voided", "cost")
 	call, _ := eventCall(v, customer)
-	readAll(v, s, v.client, call, func(p *eventList) string {
+	readAll(v, s, v.client, call, func(p *api.EventPage) string {
 		for i := range p.Events {
 			e := &p.Events[i]
 			allowed, billed := "", ""
@@ -254,7 +254,7 @@ func downloadHolds(v *visit) {
 	s := page.NewSheet("created", "expires", "id", "key", "customer", "state", "budget", "feature",
 		"reserved", "settled", "held", "overrun", "cost")
 	call.Query.Set("limit", "100") // the most that its row answers
-	readAll(v, s, v.admin, call, func(p *holdList) string {
+	readAll(v, s, v.admin, call, func(p *api.ReservationPage) string {
 		for i := range p.Reservations {
 			r := &p.Reservations[i]
 			for _, item := range r.Items {
@@ -272,9 +272,9 @@ func downloadTransactions(v *visit) {
 	s := page.NewSheet("created", "sequence", "id", "kind", "amount", "balance", "feature", "note",
 		"reverses", "expires")
 	readAll(v, s, v.admin, v.adminCall("listTransactions", string(v.x.Param(2))),
-		func(p *poolTransactions) string {
-			for i := range p.List {
-				t := &p.List[i]
+		func(p *api.PoolTransactionPage) string {
+			for i := range p.Transactions {
+				t := &p.Transactions[i]
 				s.Add(t.CreatedAt, t.Sequence, t.ID, t.Kind, t.Amount, t.Balance, t.FeatureKey, t.Note,
 					t.Reverses, t.ExpiresAt)
 			}
@@ -301,7 +301,7 @@ func downloadSubscribers(v *visit) {
 	if version := v.query("version"); version != "" {
 		call.Query = url.Values{"version": {version}}
 	}
-	readAll(v, s, v.admin, call, func(p *subscriberList) string {
+	readAll(v, s, v.admin, call, func(p *api.SubscriberPage) string {
 		for _, c := range p.Subscribers {
 			s.Add(c.CustomerReferenceID, c.SubscriptionID, c.Version, c.CreatedAt)
 		}
@@ -316,9 +316,9 @@ func downloadDeliveries(v *visit) {
 		"finished", "occurred")
 	call, _ := deliveryCall(v, string(v.x.Param(2)))
 	call.Query.Set("limit", "500") // the most that its row answers
-	readAll(v, s, v.admin, call, func(p *deliveryList) string {
-		for i := range p.List {
-			d := &p.List[i]
+	readAll(v, s, v.admin, call, func(p *api.WebhookDeliveryPage) string {
+		for i := range p.Deliveries {
+			d := &p.Deliveries[i]
 			s.Add(d.CreatedAt, d.ID, d.Type, d.CustomerReferenceID, d.Status, d.Attempts,
 				d.NextAttemptAt, d.FinishedAt, d.OccurredAt)
 		}
@@ -332,7 +332,7 @@ func downloadChanges(v *visit) {
 	call, _, _ := changeCall(v)
 	s := page.NewSheet("at", "number", "actor", "action", "account", "environment", "workspace",
 		"subject", "field", "before", "after")
-	readAll(v, s, v.admin, call, func(p *changeList) string {
+	readAll(v, s, v.admin, call, func(p *api.AdminChangePage) string {
 		for i := range p.Changes {
 			c := &p.Changes[i]
 			row := []any{

@@ -213,12 +213,6 @@ var deliveryStates = []struct{ name, status string }{
 	{"All", ""}, {"Failed", "failed"}, {"Waiting", "pending"}, {"Delivered", "delivered"},
 }
 
-// deliveryList is a page of an endpoint's deliveries.
-type deliveryList struct {
-	List       []api.WebhookDelivery `json:"deliveries"`
-	NextCursor string                `json:"nextCursor"`
-}
-
 // showWebhook is an endpoint with its deliveries.
 func showWebhook(v *visit) { showWebhookOf(v, string(v.x.Param(2))) }
 
@@ -237,11 +231,11 @@ func deliveryCall(v *visit, id string) (call server.Call, keep url.Values) {
 func showWebhookOf(v *visit, id string) {
 	call, keep := deliveryCall(v, id)
 	status, customer := keep.Get("status"), keep.Get("customer")
-	shown, list := withList[api.WebhookEndpoint, deliveryList](
+	shown, list := withList[api.WebhookEndpoint, api.WebhookDeliveryPage](
 		v, v.adminCall("showWebhookEndpoint", id), call)
 	data := webhookData{
 		visit: v, Base: v.webhookURL(id), Manage: v.manage, Customer: customer, Endpoint: shown,
-		Deliveries: list.List,
+		Deliveries: list.Deliveries,
 	}
 	for _, s := range deliveryStates {
 		chip := page.Link{Text: s.name, URL: data.Base, Here: s.status == status}
@@ -257,7 +251,7 @@ func showWebhookOf(v *visit, id string) {
 		}
 		data.Chips = append(data.Chips, chip)
 	}
-	data.Pager = v.pages(data.Base, list.NextCursor, keep).Of(len(list.List), "delivery")
+	data.Pager = v.pages(data.Base, list.NextCursor, keep).Of(len(list.Deliveries), "delivery")
 	data.CSV = data.Base + "/deliveries.csv?" + keep.Encode()
 	p := v.environmentPage("webhook", "Webhooks", "Webhook endpoint", shown.URL, data)
 	v.show(v.below(p, "Webhooks", v.base()+"/webhooks"))

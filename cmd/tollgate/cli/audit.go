@@ -24,10 +24,7 @@ type auditFlags struct {
 	Before      string `query:"cursor,omitempty" help:"Continue where an earlier page ended; its last line has the cursor."`
 }
 
-type auditPage struct {
-	Changes    []api.AdminChange `json:"changes"`
-	NextCursor string            `json:"nextCursor"`
-}
+type auditPage struct{ api.AdminChangePage }
 
 func (p *auditPage) print(out io.Writer) error {
 	t := NewTable(out, "NUMBER", "AT", "WHO", "WHAT", "WHERE", "SUBJECT", "CHANGE")

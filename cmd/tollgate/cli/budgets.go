@@ -107,10 +107,7 @@ func limitOf(text string) (r api.BudgetLimitRequest, err error) {
 	return r, nil
 }
 
-type budgets struct {
-	Budgets []api.Budget `json:"budgets"`
-	Next    string       `json:"nextCursor"`
-}
+type budgets struct{ api.BudgetPage }
 
 func (l *budgets) print(out io.Writer) error {
 	t := NewTable(out, "BUDGET", "NAME", "CUSTOMER", "STATUS", "BELOW", "LEFT", "BOUND BY")
@@ -123,10 +120,10 @@ func (l *budgets) print(out io.Writer) error {
 		t.Row(b.Budget, b.Name, either(b.CustomerReferenceID, "–"), budgetStatus(b),
 			strconv.Itoa(b.Children), left, by)
 	}
-	if err := t.End(); err != nil || l.Next == "" {
+	if err := t.End(); err != nil || l.NextCursor == "" {
 		return err
 	}
-	return Say(out, "There are more: --cursor %s", l.Next)
+	return Say(out, "There are more: --cursor %s", l.NextCursor)
 }
 
 // budgetStatus is a budget's own, and which one above it refuses at it, too.

@@ -48,10 +48,7 @@ type subscribersFlags struct {
 	Cursor     string `query:"cursor,omitempty" help:"Cursor printed by the previous page."`
 }
 
-type subscribers struct {
-	Subscribers []api.Subscriber `json:"subscribers"`
-	NextCursor  string           `json:"nextCursor"`
-}
+type subscribers struct{ api.SubscriberPage }
 
 func (l subscribers) print(out io.Writer) error {
 	t := NewTable(out, "CUSTOMER", "VERSION", "SUBSCRIPTION", "SINCE")

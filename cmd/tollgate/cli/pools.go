@@ -169,13 +169,10 @@ type poolsTransactions struct {
 	Cursor     string `query:"cursor,omitempty" help:"Cursor printed by the previous page."`
 }
 
-type transactions struct {
-	List []api.PoolTransaction `json:"transactions"`
-	Next string                `json:"nextCursor"`
-}
+type transactions struct{ api.PoolTransactionPage }
 
 func (l *transactions) print(out io.Writer) error {
-	return printTransactions(out, l.List, l.Next)
+	return printTransactions(out, l.Transactions, l.NextCursor)
 }
 
 type poolsReverse struct {

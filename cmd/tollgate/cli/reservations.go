@@ -149,22 +149,19 @@ type reservationsExtend struct {
 	TTL              int    `name:"ttl" json:"ttlSeconds,omitempty" placeholder:"SECONDS" help:"How long it lasts from now on."`
 }
 
-type reservations struct {
-	List []api.Reservation `json:"reservations"`
-	Next string            `json:"nextCursor"`
-}
+type reservations struct{ api.ReservationPage }
 
 func (l *reservations) print(out io.Writer) error {
 	t := NewTable(out, "ID", "KEY", "STATE", "FEATURE", "GRANTED", "SETTLED", "HELD", "EXPIRES")
-	for i := range l.List {
-		r := &l.List[i]
+	for i := range l.Reservations {
+		r := &l.Reservations[i]
 		for j := range r.Items {
 			item := &r.Items[j]
 			t.Row(r.ID, r.ReservationKey, r.State, item.FeatureKey, quantity(item.GrantedUnits),
 				quantity(item.SettledUnits), quantity(item.HeldUnits), moment(r.ExpiresAt))
 		}
 	}
-	return older(out, t, l.Next)
+	return older(out, t, l.NextCursor)
 }
 
 type reservation struct{ api.Reservation }

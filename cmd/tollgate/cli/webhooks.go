@@ -158,10 +158,7 @@ func (d *tested) print(out io.Writer) error {
 		"how it did.", d.ID)
 }
 
-type deliveries struct {
-	Deliveries []api.WebhookDelivery `json:"deliveries"`
-	NextCursor string                `json:"nextCursor"`
-}
+type deliveries struct{ api.WebhookDeliveryPage }
 
 func (l *deliveries) print(out io.Writer) error {
 	t := NewTable(out, "MESSAGE", "CREATED", "TYPE", "CUSTOMER", "STATUS", "ATTEMPTS", "NEXT",

@@ -25,10 +25,9 @@ func (v *visit) holds(subscriptions []api.Subscription) (h spend.Holds, ok bool)
 	) ([]api.Reservation, string, bool) {
 		query := spend.OpenQuery(limit, cursor)
 		query.Set("customerReferenceId", v.customer.ExternalID)
-		some, ok := dataOf[struct {
-			Reservations []api.Reservation `json:"reservations"`
-			NextCursor   string            `json:"nextCursor"`
-		}](v, v.call(server.Call{Operation: "listReservations", Query: query}))
+		some, ok := dataOf[api.ReservationPage](v, v.call(server.Call{
+			Operation: "listReservations", Query: query,
+		}))
 		return some.Reservations, some.NextCursor, ok
 	})
 	h.More = more
@@ -45,9 +44,7 @@ func (v *visit) holds(subscriptions []api.Subscription) (h spend.Holds, ok bool)
 
 // budgets are the customer's own: one, or none.
 func (v *visit) budgets() (shown []shownBudget, ok bool) {
-	list, ok := dataOf[struct {
-		Budgets []api.Budget `json:"budgets"`
-	}](v, v.call(server.Call{Operation: "listBudgets", Query: url.Values{
+	list, ok := dataOf[api.BudgetPage](v, v.call(server.Call{Operation: "listBudgets", Query: url.Values{
 		"customerReferenceId": {v.customer.ExternalID},
 	}}))
 	for i := range list.Budgets {
