@@ -346,22 +346,25 @@ func (o *Operator) approve(x *server.Exchange) *server.Fault {
 	return o.answerTenant(x, row)
 }
 
+// ofPurchase is does for a command about the purchase that the path names.
+func (o *Operator) ofPurchase(
+	kind engine.Kind, make func(id [16]byte) wire.Fielder,
+) func(*server.Exchange) *server.Fault {
+	return o.does(kind, func(x *server.Exchange, row uint32, b *body) wire.Fielder {
+		var v workspace.PurchaseView
+		v, b.unknown = o.ordered(x, row)
+		return make(v.ID)
+	})
+}
+
 func (o *Operator) deny() func(*server.Exchange) *server.Fault {
-	return o.does(workspace.KindDenyPurchase,
-		func(x *server.Exchange, row uint32, b *body) wire.Fielder {
-			var v workspace.PurchaseView
-			v, b.unknown = o.ordered(x, row)
-			return &workspace.DenyPurchase{ID: v.ID}
-		})
+	return o.ofPurchase(workspace.KindDenyPurchase,
+		func(id [16]byte) wire.Fielder { return &workspace.DenyPurchase{ID: id} })
 }
 
 func (o *Operator) refund() func(*server.Exchange) *server.Fault {
-	return o.does(workspace.KindRetryRefund,
-		func(x *server.Exchange, row uint32, b *body) wire.Fielder {
-			var v workspace.PurchaseView
-			v, b.unknown = o.ordered(x, row)
-			return &workspace.RetryRefund{ID: v.ID}
-		})
+	return o.ofPurchase(workspace.KindRetryRefund,
+		func(id [16]byte) wire.Fielder { return &workspace.RetryRefund{ID: id} })
 }
 
 func (o *Operator) confirm() func(*server.Exchange) *server.Fault {

@@ -366,6 +366,15 @@ func writeTransaction(data *server.JSON, v *workspace.TransactionView) {
 	data.Close('}')
 }
 
+func writeFound(data *server.JSON, v *Found) {
+	data.Open('{')
+	data.Text("kind", v.Kind)
+	data.Text("id", v.ID)
+	data.Text("title", v.Title)
+	data.TextIf("detail", v.Detail)
+	data.Close('}')
+}
+
 func writeWorkspaceAccount(data *server.JSON, v *accountAnswer) {
 	data.Open('{')
 	data.Object("workspace")

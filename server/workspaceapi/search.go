@@ -18,10 +18,14 @@ const (
 )
 
 // Found is a record of a workspace that a text names.
+//
+//schema:answer workspaceapi Found server
 type Found struct {
-	// Kind is run, flow, purchase or issue; ID is what the record is asked for by.
-	Kind, ID      string
-	Title, Detail string
+	Kind string `json:"kind" rule:"oneof=run|flow|purchase|issue"`
+	// ID is what the record is asked for by.
+	ID     string `json:"id" rule:"min=1"`
+	Title  string `json:"title" rule:"min=1"`
+	Detail string `json:"detail,omitzero" rule:"min=1"`
 }
 
 func (b *base) searchRoutes() []server.Route {
@@ -36,10 +40,7 @@ func (b *base) searchRoutes() []server.Route {
 					server.Param{In: "query", Name: "limit", Schema: server.IntSchema(1, 100), About: "20"})
 			},
 			gives(200, "Named ones first, then flows from the newest",
-				server.Must("results", server.ArrayOf(server.Object(
-					server.Must("kind", server.EnumSchema("run", "flow", "purchase", "issue")),
-					server.Must("id", text), server.Must("title", text),
-					server.May("detail", text)))),
+				server.Must("results", server.ArrayOf(server.AnswerSchema[Found]())),
 				server.Must("complete", server.BoolSchema.Explain(
 					"false where only the newest 2000 flows were read")))),
 	}
@@ -61,16 +62,7 @@ func (b *base) search(x *server.Exchange) *server.Fault {
 	return b.read(x, func() *server.Fault {
 		found, complete := b.Search(tenant(x).Workspace, sought, limit)
 		return x.BareObject(200, func(j *server.JSON) {
-			writeAll(j, "results", found, func(j *server.JSON, f *Found) {
-				j.Open('{')
-				j.Text("kind", f.Kind)
-				j.Text("id", f.ID)
-				j.Text("title", f.Title)
-				if f.Detail != "" {
-					j.Text("detail", f.Detail)
-				}
-				j.Close('}')
-			})
+			writeAll(j, "results", found, writeFound)
 			j.Bool("complete", complete)
 		})
 	})
