@@ -48,8 +48,6 @@ type Usage struct {
 	// Covered are those of Units that credits pay.
 	Units, Covered, Cost decimal.Decimal
 	Now                  int64
-	// Forced is set where limits are not asked.
-	Forced bool
 }
 
 // Charge is what usage counts at a node.
@@ -77,9 +75,7 @@ func (b *Budgets) Plan(t *lifecycle.Runner, u *Usage) (*Charge, engine.Outcome) 
 	if c.Node, c.env = node, u.Env; !b.value(u, &c.Charge) {
 		return nil, engine.OutcomeOverflow
 	}
-	if c.asked = !u.Forced; u.Forced {
-		return c, engine.OutcomeDone
-	}
+	c.asked = true
 	refused, o := b.Forest.Ask(node, &c.Charge, u.Now)
 	if refused != nil {
 		b.refuse(t, u.Env, *refused)
