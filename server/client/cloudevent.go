@@ -89,22 +89,17 @@ func (in *ingest) extension() {
 // cloudEventSchema describes a CloudEvent in structured mode; data has the fields of a usage event
 // that are not attributes.
 func cloudEventSchema() *server.Schema {
-	about := func(s *server.Schema, what string) *server.Schema {
-		described := *s
-		described.About = what
-		return &described
-	}
 	var data []server.Property
 	for _, p := range server.RequestSchema[billing.RecordUsage]().Properties {
 		data = append(data, server.May(p.Name, p.Schema))
 	}
 	event := server.Object(
 		server.Must("specversion", server.EnumSchema("1.0")),
-		server.Must("id", about(text(1, maxKey), "with source the event's idempotency key")),
+		server.Must("id", text(1, maxKey).Explain("with source the event's idempotency key")),
 		server.Must("source", text(1, 2048)),
-		server.Must("type", about(text(1, maxName), "eventName")),
-		server.May("subject", about(text(1, maxID), "customerReferenceId")),
-		server.May("time", about(server.TimeSchema, "occurredAt")),
+		server.Must("type", text(1, maxName).Explain("eventName")),
+		server.May("subject", text(1, maxID).Explain("customerReferenceId")),
+		server.May("time", server.TimeSchema.Explain("occurredAt")),
 		server.May("datacontenttype", server.EnumSchema("application/json")),
 		server.May("dataschema", text(1, 2048)),
 		server.May("data", server.Object(data...)),

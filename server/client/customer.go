@@ -158,13 +158,9 @@ func (a *customers) clockRoutes() []server.Route {
 		row("GET", "/clock", "getClock", "The environment's time, by which events are dated",
 			server.AccessRead, a.getClock, reads, answers(server.Object(
 				server.Must("now", server.TimeSchema),
-				server.Must("earliest", timeAbout("no earlier occurredAt is taken")),
-				server.Must("latest", timeAbout("no later occurredAt is taken"))))),
+				server.Must("earliest", server.TimeSchema.Explain("no earlier occurredAt is taken")),
+				server.Must("latest", server.TimeSchema.Explain("no later occurredAt is taken"))))),
 	}
-}
-
-func timeAbout(about string) *server.Schema {
-	return &server.Schema{Type: "string", Format: "date-time", About: about}
 }
 
 func (a *customers) getClock(x *server.Exchange) *server.Fault {
