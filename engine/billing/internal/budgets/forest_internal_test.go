@@ -549,9 +549,15 @@ func TestAStepVisitsSoManyLimits(t *testing.T) {
 	x.step(&f, 0, stepWork) // of a query behind them: it puts back
 	require.Equal(t, items-(stepWork-1)/(MaxLevels*MaxLimits+itemWork)-1, x.summed)
 	require.Len(t, x.over, x.summed)
+	CatchUp(&f, 1, day) // of one that is ahead again
 	CatchUp(&f, 1, 0)
 	require.Empty(t, x.over)
 	CatchUp(&f, 1, day)
+	x.step(&f, 0, stepWork)
+	Expires(&f, 1, 2*day) // a command, between steps
+	CatchUp(&f, 1, 0)
+	require.Empty(t, x.over)
+	CatchUp(&f, 1, 2*day)
 	require.Equal(t, items, x.summed)
 	for item := range uint32(items) {
 		tx.Entry.Reset()
