@@ -262,8 +262,8 @@ func UsedOf(m *Machine, id [16]byte, feature string) (used decimal.Decimal, carr
 	return used, carried
 }
 
-// Idempotents stands for the environment of idempotent commands in KeepRequests; OtherRequests bound
-// the keys of the others.
+// Idempotents stands for the environment of idempotent commands in KeepRequests; OtherRequests
+// bound the keys of the others.
 const (
 	Idempotents   = idempotents
 	OtherRequests = otherRequests

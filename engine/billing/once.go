@@ -14,9 +14,10 @@ import (
 )
 
 // Bounds of the kept keys: of one group, of the idempotent commands among them, and of the other
-// commands of one environment, where the operators' own count as environment 0. Beyond them new keys
-// are refused with OutcomeKeysFull until older ones have expired: dropping one early would carry a
-// request out twice. Keys of idempotent commands are not kept then; they take no room of the others.
+// commands of one environment, where the operators' own count as environment 0. Beyond them new
+// keys are refused with OutcomeKeysFull until older ones have expired: dropping one early would
+// carry a request out twice. Keys of idempotent commands are not kept then; they take no room of
+// the others.
 const (
 	MaxRequests            = 500_000
 	MaxIdempotentRequests  = 50_000
@@ -33,8 +34,8 @@ const idempotents uint32 = math.MaxUint32
 // the environment whose room the answer takes; 0 for none. Key hashes environment and
 // Idempotency-Key, Body the rest of the request. Only a command that was carried out uses up the
 // key; a checkout of a PAID invoice counts, a success without a page. Once the room for the keys of
-// idempotent commands is taken, these still run but their keys are not kept. The reply is an encoded
-// OnceReply.
+// idempotent commands is taken, these still run but their keys are not kept. The reply is an
+// encoded OnceReply.
 type Once struct {
 	Env     uint32      `wire:"1"`
 	Key     [16]byte    `wire:"2"`

@@ -172,8 +172,8 @@ func (m *journalReader) RecordedEvent(env uint32, ref *UsageRef) (v RecordedEven
 }
 
 // FindCounted is FindUsage, and where a late settlement has named the key it finds the event that
-// counts for it, which its reservation's expiry has billed, and changes key to that one's. Where the
-// expiry has billed several, it finds none, and others are their keys.
+// counts for it, which its reservation's expiry has billed, and changes key to that one's. Where
+// the expiry has billed several, it finds none, and others are their keys.
 func (m *journalReader) FindCounted(
 	src journal.Source, keys idempotency.Finder, env uint32, key *[16]byte,
 ) (ref UsageRef, found bool, others []string, err error) {
@@ -207,9 +207,9 @@ func recordedAt(ref *UsageRef) int64 {
 	return u.RecordedAt
 }
 
-// countedFor are the keys of the last own events of the reservation that has taken an event key, and
-// when it expired: no more than one for each feature was billed then. None where no reservation has
-// taken the key.
+// countedFor are the keys of the last own events of the reservation that has taken an event key,
+// and when it expired: no more than one for each feature was billed then. None where no reservation
+// has taken the key.
 func (m *journalReader) countedFor(env uint32, key *[16]byte) (keys []string, expired int64) {
 	m.applying.RLock()
 	defer m.applying.RUnlock()

@@ -84,8 +84,8 @@ const maxPriced = 10_000
 // maxRanked bounds the memory of what customers have used of features that a ranking by price adds
 // up at once, in bytes: 6.6 million customers and features where the customers lie close together,
 // 0.4 million where none is near another. Of more it adds up some after the others, reading the
-// journal up to maxParts times, and no ranking by price is made meanwhile. The other rankings are not
-// bounded: they have one cell of a customer, or one for each reason.
+// journal up to maxParts times, and no ranking by price is made meanwhile. The other rankings are
+// not bounded: they have one cell of a customer, or one for each reason.
 const (
 	maxRanked = 256 << 20
 	maxParts  = 256
@@ -223,7 +223,7 @@ func (p *pricer) weigh(used map[uint32]cellRows) {
 		return p.dearest[feature].IsZero()
 	})
 	groups := 0
-	for _, of := range used {
+	for _, of := range used { // any order: the most of all
 		groups = max(groups, len(of))
 	}
 	var here []uint32 // those that customers of a group have used

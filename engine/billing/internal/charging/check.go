@@ -35,8 +35,8 @@ func (b *Budgets) Foresee(u *Usage, purse *credits.Purse) (c budgets.Charge) {
 
 // Judge decides whether budgets admit a charge, and with full set also whether they have room for
 // one that is not known. It allocates nothing. behind is set where CatchUp comes first: where they
-// refuse and holds are over that no query has seen yet, or admit and a query that was ahead has left
-// out holds that are not over.
+// refuse and holds are over that no query has seen yet, or admit and a query that was ahead has
+// left out holds that are not over.
 func (b *Budgets) Judge(w budgets.For, c *budgets.Charge, now int64, full bool) (
 	refused budgets.Refusal, o engine.Outcome, behind bool,
 ) {
