@@ -247,7 +247,7 @@ func createKey(v *visit) {
 	})
 	key, fault := dataOf[api.MadeKey](v, v.admin(call))
 	if fault != nil {
-		v.refuse(fault, showKeys)
+		refuse(v, fault, showKeys)
 		return
 	}
 	showMade(v, "The key was created", "", &key)
@@ -282,7 +282,7 @@ func rollKey(v *visit) {
 	}
 	key, fault := dataOf[api.MadeKey](v, v.send("rollKey", map[string]any{overlapField: hours}, id))
 	if fault != nil {
-		v.refuse(fault, showKeys)
+		refuse(v, fault, showKeys)
 		return
 	}
 	more := " The old key is revoked."

@@ -84,7 +84,7 @@ func askCorrection(v *visit, customer, key, units, next string) {
 		return e.Kind == billing.EventUsage.String() && e.EventIdempotencyKey == key
 	}) {
 		if !v.fails() {
-			v.refuse(server.FaultOf(engine.OutcomeUsageUnknown), showEvents)
+			refuse(v, server.FaultOf(engine.OutcomeUsageUnknown), showEvents)
 		}
 		return
 	}
@@ -94,7 +94,7 @@ func askCorrection(v *visit, customer, key, units, next string) {
 	}
 	p, fault := dataOf[api.CorrectionPreview](v, v.client(call))
 	if fault != nil {
-		v.refuse(fault, showEvents)
+		refuse(v, fault, showEvents)
 		return
 	}
 	q := question{

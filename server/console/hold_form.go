@@ -43,7 +43,7 @@ func reserve(v *visit) {
 	}))
 	switch {
 	case fault != nil:
-		v.refuse(fault, showCustomer)
+		refuse(v, fault, showCustomer)
 	case sure:
 		v.finish(nil, nil, holdURL(v, made.ID), "reserved")
 	default:

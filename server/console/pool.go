@@ -75,7 +75,7 @@ func askCredits(v *visit, what string) {
 	}
 	seen, outcome := previewed(v, id, amount, v.console.config.Machine.PreviewGrant)
 	if outcome != engine.OutcomeDone && v.fault == nil {
-		v.refuse(server.FaultOf(outcome), showPool)
+		refuse(v, server.FaultOf(outcome), showPool)
 		return
 	}
 	q.Facts = append(q.Facts, fact{"Balance afterwards", page.Amount(seen.Balance.String())})

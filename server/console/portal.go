@@ -25,7 +25,7 @@ func createPortalLink(v *visit) {
 		return
 	}
 	if fault != nil {
-		v.refuse(fault, showCustomer)
+		refuse(v, fault, showCustomer)
 		return
 	}
 	minutes, _ := strconv.Atoi(v.typed("minutes")) // as the row read it

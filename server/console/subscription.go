@@ -42,7 +42,7 @@ func askSubscribe(v *visit) {
 		}))
 	}
 	if fault != nil {
-		v.refuse(fault, showCustomer)
+		refuse(v, fault, showCustomer)
 		return
 	}
 	for _, s := range now {
@@ -102,13 +102,13 @@ func offers(plans []api.Plan, subscriptions []api.Subscription) []api.Plan {
 func askCancel(v *visit) {
 	id, mode := v.fields.Get("subscription"), v.fields.Get("mode")
 	s, fault := v.subscriptionAsked()
-	q := v.aboutSubscription("Cancel the subscription to", &s)
+	q := aboutSubscription(v, "Cancel the subscription to", &s)
 	q.Danger, q.Asked = true, true
 	if fault == nil {
 		q.Invoices, fault = v.preview(url.Values{"subscription": {id}, "cancelMode": {mode}})
 	}
 	if fault != nil {
-		v.refuse(fault, showCustomer)
+		refuse(v, fault, showCustomer)
 		return
 	}
 	if mode == "IMMEDIATE" {
@@ -151,7 +151,7 @@ func askChange(v *visit) {
 		})
 	}
 	if fault != nil {
-		v.refuse(fault, showCustomer)
+		refuse(v, fault, showCustomer)
 		return
 	}
 	if kind == "UPGRADE" {
@@ -215,7 +215,7 @@ func (v *visit) subscriptionAsked() (api.Subscription, *server.Fault) {
 }
 
 // aboutSubscription is a question about a subscription; its title begins with what is to be done.
-func (v *visit) aboutSubscription(begin string, s *api.Subscription) question {
+func aboutSubscription(v *visit, begin string, s *api.Subscription) question {
 	id := string(v.x.Param(2))
 	return question{
 		Title: begin + " " + s.Plan.Name + "?", Back: v.customerURL(id),
@@ -228,10 +228,10 @@ func (v *visit) aboutSubscription(begin string, s *api.Subscription) question {
 func asksToStay(v *visit, verb string) (s api.Subscription, q question, ok bool) {
 	s, fault := v.subscriptionAsked()
 	if fault != nil {
-		v.refuse(fault, showCustomer)
+		refuse(v, fault, showCustomer)
 		return s, q, false
 	}
-	q = v.aboutSubscription(verb, &s)
+	q = aboutSubscription(v, verb, &s)
 	q.Button = verb + " " + s.Plan.Name
 	return s, q, true
 }

@@ -351,7 +351,7 @@ func (v *visit) happened() *page.Notice {
 // next.
 func (v *visit) finish(fault *server.Fault, again func(*visit), next, what string) {
 	if fault != nil {
-		v.refuse(fault, again)
+		refuse(v, fault, again)
 		return
 	}
 	separator := "?"
@@ -362,7 +362,7 @@ func (v *visit) finish(fault *server.Fault, again func(*visit), next, what strin
 }
 
 // refuse shows an error on the page that again shows.
-func (v *visit) refuse(fault *server.Fault, again func(*visit)) {
+func refuse(v *visit, fault *server.Fault, again func(*visit)) {
 	v.problem(fault)
 	again(v)
 }

@@ -120,7 +120,7 @@ func createWebhook(v *visit) {
 	}
 	made, fault := dataOf[api.WebhookEndpoint](v, v.send("createWebhookEndpoint", fields))
 	if fault != nil {
-		v.refuse(fault, showWebhooks)
+		refuse(v, fault, showWebhooks)
 		return
 	}
 	v.fields = nil
@@ -145,7 +145,7 @@ func rotateWebhook(v *visit) {
 		made, fault = dataOf[api.WebhookEndpoint](v, v.send("rotateWebhookSecret", nil, id))
 	}
 	if fault != nil {
-		v.refuse(fault, showWebhook)
+		refuse(v, fault, showWebhook)
 		return
 	}
 	v.notice = endpointSecret(

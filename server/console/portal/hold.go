@@ -44,9 +44,10 @@ func (v *visit) holds(subscriptions []api.Subscription) (h spend.Holds, ok bool)
 
 // budgets are the customer's own: one, or none.
 func (v *visit) budgets() (shown []shownBudget, ok bool) {
-	list, ok := dataOf[api.BudgetPage](v, v.call(server.Call{Operation: "listBudgets", Query: url.Values{
-		"customerReferenceId": {v.customer.ExternalID},
-	}}))
+	list, ok := dataOf[api.BudgetPage](v, v.call(server.Call{
+		Operation: "listBudgets",
+		Query:     url.Values{"customerReferenceId": {v.customer.ExternalID}},
+	}))
 	for i := range list.Budgets {
 		b := &list.Budgets[i]
 		// What calls cost the merchant is not the customer's to see.
