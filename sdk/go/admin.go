@@ -20,15 +20,13 @@ func (c *Client) Operations(account, environment string) Operations {
 }
 
 // Keys returns the environment's API keys, those that were revoked too.
-func (o Operations) Keys(ctx context.Context) (all []Key, err error) {
-	_, err = o.client.Call(ctx, "GET", o.at+"/keys", nil, &all)
-	return all, err
+func (o Operations) Keys(ctx context.Context) ([]Key, error) {
+	return ask[[]Key](ctx, o.client, "GET", o.at+"/keys", nil)
 }
 
 // CreateKey makes an API key, which only this answer has.
-func (o Operations) CreateKey(ctx context.Context, r KeyRequest) (v MadeKey, err error) {
-	_, err = o.client.Call(ctx, "POST", o.at+"/keys", r, &v)
-	return v, err
+func (o Operations) CreateKey(ctx context.Context, r KeyRequest) (MadeKey, error) {
+	return ask[MadeKey](ctx, o.client, "POST", o.at+"/keys", r)
 }
 
 // BindKey lets requests with an API key, which is named by its id, spend at one budget or below it,
@@ -45,37 +43,35 @@ func (o Operations) BindKey(ctx context.Context, id, budget string) error {
 // up the rest. A repetition counts nothing twice.
 func (o Operations) SettleReservation(
 	ctx context.Context, id string, r ReservationSettlement,
-) (v Reservation, err error) {
-	_, err = o.client.Call(ctx, "POST", o.at+"/reservations/"+url.PathEscape(id)+"/settle", r, &v)
-	return v, err
+) (Reservation, error) {
+	return ask[Reservation](ctx, o.client, "POST",
+		o.at+"/reservations/"+url.PathEscape(id)+"/settle", r)
 }
 
 // ExtendReservation makes a reservation hold more, or live longer.
 func (o Operations) ExtendReservation(
 	ctx context.Context, id string, r ReservationExtension,
-) (v Reservation, err error) {
-	_, err = o.client.Call(ctx, "POST", o.at+"/reservations/"+url.PathEscape(id)+"/extend", r, &v)
-	return v, err
+) (Reservation, error) {
+	return ask[Reservation](ctx, o.client, "POST",
+		o.at+"/reservations/"+url.PathEscape(id)+"/extend", r)
 }
 
 // ReleaseReservation gives up what a reservation holds.
-func (o Operations) ReleaseReservation(ctx context.Context, id string) (v Reservation, err error) {
-	_, err = o.client.Call(ctx, "POST", o.at+"/reservations/"+url.PathEscape(id)+"/release", nil, &v)
-	return v, err
+func (o Operations) ReleaseReservation(ctx context.Context, id string) (Reservation, error) {
+	return ask[Reservation](ctx, o.client, "POST",
+		o.at+"/reservations/"+url.PathEscape(id)+"/release", nil)
 }
 
 // CreatePool makes a pool of credits for a customer.
 func (o Operations) CreatePool(
 	ctx context.Context, customer string, r PoolRequest,
-) (v CreditPool, err error) {
-	_, err = o.client.Call(ctx, "POST", o.pools(customer), r, &v)
-	return v, err
+) (CreditPool, error) {
+	return ask[CreditPool](ctx, o.client, "POST", o.pools(customer), r)
 }
 
 // Pools returns a customer's pools, those that were archived too.
-func (o Operations) Pools(ctx context.Context, customer string) (all []CreditPool, err error) {
-	_, err = o.client.Call(ctx, "GET", o.pools(customer), nil, &all)
-	return all, err
+func (o Operations) Pools(ctx context.Context, customer string) ([]CreditPool, error) {
+	return ask[[]CreditPool](ctx, o.client, "GET", o.pools(customer), nil)
 }
 
 func (o Operations) pools(customer string) string {
@@ -85,9 +81,9 @@ func (o Operations) pools(customer string) string {
 // GrantCredits adds credits to a pool, which is named by its id.
 func (o Operations) GrantCredits(
 	ctx context.Context, pool string, r GrantRequest,
-) (v PoolTransaction, err error) {
-	_, err = o.client.Call(ctx, "POST", o.at+"/pools/"+url.PathEscape(pool)+"/grants", r, &v)
-	return v, err
+) (PoolTransaction, error) {
+	return ask[PoolTransaction](ctx, o.client, "POST",
+		o.at+"/pools/"+url.PathEscape(pool)+"/grants", r)
 }
 
 // WebhookRequest asks for an endpoint that is told of events; without Events, of all.
@@ -100,15 +96,13 @@ type WebhookRequest struct {
 // CreateWebhook adds an endpoint. Its signing secret is in this answer, and nowhere else.
 func (o Operations) CreateWebhook(
 	ctx context.Context, r WebhookRequest,
-) (v WebhookEndpoint, err error) {
-	_, err = o.client.Call(ctx, "POST", o.at+"/webhook-endpoints", r, &v)
-	return v, err
+) (WebhookEndpoint, error) {
+	return ask[WebhookEndpoint](ctx, o.client, "POST", o.at+"/webhook-endpoints", r)
 }
 
 // Webhooks returns the endpoints, oldest first.
-func (o Operations) Webhooks(ctx context.Context) (all []WebhookEndpoint, err error) {
-	_, err = o.client.Call(ctx, "GET", o.at+"/webhook-endpoints", nil, &all)
-	return all, err
+func (o Operations) Webhooks(ctx context.Context) ([]WebhookEndpoint, error) {
+	return ask[[]WebhookEndpoint](ctx, o.client, "GET", o.at+"/webhook-endpoints", nil)
 }
 
 // DeleteWebhook removes an endpoint with what waits for it. One that is not there is a success: it

@@ -47,6 +47,12 @@ func unkeyed(ctx context.Context) context.Context {
 	return WithIdempotencyKey(ctx, "")
 }
 
+// ask makes a call and returns the data of its answer.
+func ask[T any](ctx context.Context, c *Client, method, path string, r any) (v T, err error) {
+	_, err = c.Call(ctx, method, path, r, &v)
+	return v, err
+}
+
 func (c *Client) get(ctx context.Context, at string, out any) error {
 	_, err := c.Call(ctx, "GET", prefix+at, nil, out)
 	return err
@@ -85,9 +91,8 @@ func (c *Client) ArchiveCustomer(ctx context.Context, id string) error {
 // CreatePortalLink makes a link that opens the customer's own pages.
 func (c *Client) CreatePortalLink(
 	ctx context.Context, customer string, r PortalLinkRequest,
-) (v PortalLink, err error) {
-	_, err = c.Call(ctx, "POST", portalLinks(customer), r, &v)
-	return v, err
+) (PortalLink, error) {
+	return ask[PortalLink](ctx, c, "POST", portalLinks(customer), r)
 }
 
 // RevokePortalLinks ends all links to a customer's pages.
@@ -108,9 +113,8 @@ func (c *Client) Plans(ctx context.Context) (all []Plan, err error) {
 // CreateSubscription subscribes a customer to a plan.
 func (c *Client) CreateSubscription(
 	ctx context.Context, r SubscriptionRequest,
-) (v Created, err error) {
-	_, err = c.Call(ctx, "POST", prefix+"/subscriptions", r, &v)
-	return v, err
+) (Created, error) {
+	return ask[Created](ctx, c, "POST", prefix+"/subscriptions", r)
 }
 
 // Subscription returns a subscription.
@@ -178,9 +182,8 @@ func (c *Client) RecordEvent(ctx context.Context, r EventRequest) (v Recorded, e
 // before.
 func (c *Client) RecordEvents(
 	ctx context.Context, all []EventRequest,
-) (v BatchResult, err error) {
-	_, err = c.Call(WithIdempotencyKey(ctx, ""), "POST", prefix+"/events/batch", all, &v)
-	return v, err
+) (BatchResult, error) {
+	return ask[BatchResult](WithIdempotencyKey(ctx, ""), c, "POST", prefix+"/events/batch", all)
 }
 
 // VoidEvent takes a usage event back.
@@ -208,12 +211,8 @@ func (c *Client) AmendEvent(ctx context.Context, key string, r EventAmendment) e
 }
 
 // Reserve holds units for a customer, once for its ReservationKey. A DryRun holds nothing.
-func (c *Client) Reserve(ctx context.Context, r ReservationRequest) (v Reservation, err error) {
-	answer, err := c.Call(unkeyed(ctx), "POST", prefix+"/reservations", r, nil)
-	if err == nil {
-		err = answer.Data(&v)
-	}
-	return v, err
+func (c *Client) Reserve(ctx context.Context, r ReservationRequest) (Reservation, error) {
+	return ask[Reservation](unkeyed(ctx), c, "POST", prefix+"/reservations", r)
 }
 
 // Reservation returns a reservation in any state.
@@ -259,13 +258,9 @@ func (c *Client) ReleaseReservation(ctx context.Context, id string) (Reservation
 
 func (c *Client) reservation(
 	ctx context.Context, id, act string, r any,
-) (v Reservation, err error) {
+) (Reservation, error) {
 	at := prefix + "/reservations/" + url.PathEscape(id) + "/" + act
-	answer, err := c.Call(ctx, "POST", at, r, nil)
-	if err == nil {
-		err = answer.Data(&v)
-	}
-	return v, err
+	return ask[Reservation](ctx, c, "POST", at, r)
 }
 
 // pageSize is how many records are asked for at a time.

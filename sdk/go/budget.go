@@ -64,7 +64,6 @@ func (c *Client) ArchiveBudget(ctx context.Context, key string) (Budget, error) 
 
 func (c *Client) budget(
 	ctx context.Context, method, key, act string, r any,
-) (v Budget, err error) {
-	_, err = c.Call(ctx, method, prefix+"/budgets/"+url.PathEscape(key)+act, r, &v)
-	return v, err
+) (Budget, error) {
+	return ask[Budget](ctx, c, method, prefix+"/budgets/"+url.PathEscape(key)+act, r)
 }
