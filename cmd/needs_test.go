@@ -172,9 +172,9 @@ server/spool:
 server/tracing: server
 server/vault:
 server/workspaceapi: engine engine/* server server/ascii server/audit server/form server/identity
-	server/inspect server/inspect/document server/leader server/provider/fetch
-	server/provider/mail server/provider/payment server/provider/runner server/provider/verify
-	server/provider/webhook server/scan server/vault
+	server/inspect server/inspect/document server/inspect/journey server/inspect/suggest
+	server/leader server/provider/fetch server/provider/mail server/provider/payment
+	server/provider/runner server/provider/verify server/provider/webhook server/scan server/vault
 server/zone: engine/zone
 `
 

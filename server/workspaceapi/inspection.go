@@ -11,6 +11,8 @@ import (
 	"tollgate/server"
 	"tollgate/server/inspect"
 	inspection "tollgate/server/inspect/document"
+	"tollgate/server/inspect/journey"
+	"tollgate/server/inspect/suggest"
 	"tollgate/server/provider/fetch"
 )
 
@@ -294,8 +296,7 @@ func (s *Runs) inspectionRoutes() []server.Route {
 			"A call that would make a verification", read, of(markRun, s.suggestTest), agents,
 			gives(200, "The call, or why there is none: no_openapi, no_get_without_parameters, "+
 				"no_operation_with_key, no_supported_credential, no_server_of_this_site, not_completed",
-				server.Must("suggestedTest", server.OrNull(suggestionSchema())),
-				server.Must("reason", server.OrNull(text)))),
+				server.AnswerSchema[suggest.Suggestion]().Properties...)),
 	}
 }
 
@@ -310,32 +311,11 @@ func comparisonSchema() *server.Schema {
 	return server.OrNull(server.AnswerSchema[workspace.InspectionView]())
 }
 
-func evidenceSchema() *server.Schema {
-	return server.ArrayOf(server.Object(server.Must("obs", text), server.Must("quote", text)))
-}
-
-func suggestionSchema() *server.Schema {
-	return server.Object(server.Must("operation", text), server.Must("method", text),
-		server.Must("url", text), server.Must("status", server.IntSchema(100, 599)),
-		server.Must("credential", server.EnumSchema("bearer", "x-api-key")),
-		server.Must("evidence", evidenceSchema()))
-}
-
 // journeySchema is the document svc/journey@1.
 func journeySchema() *server.Schema {
-	stage := server.Object(
-		server.Must("stage", server.EnumSchema("discover", "understand", "choose_interface",
-			"acquire_credential", "authenticate", "execute", "recover")),
-		server.Must("status", server.EnumSchema("success", "failed", "unknown", "needs_input",
-			"not_run")),
-		server.Must("reason", text), server.Must("rule", text),
-		server.Must("basedOn", server.ArrayOf(text)))
-	return server.Object(server.Must("schema", server.EnumSchema("svc/journey@1")),
+	free := server.ArrayOf(server.FreeObject())
+	return server.AnswerSchema[journey.Journey](
 		server.Must("generator", server.FreeObject()), server.Must("target", server.FreeObject()),
-		server.Must("task", text), server.Must("startedAt", server.TimeSchema),
-		server.Must("finishedAt", server.TimeSchema),
-		server.Must("interface", server.OrNull(text)),
-		server.Must("stages", server.ArrayOf(stage)),
-		server.Must("observations", server.ArrayOf(server.FreeObject())),
-		server.Must("limits", server.ArrayOf(server.FreeObject())))
+		server.Must("startedAt", server.TimeSchema), server.Must("finishedAt", server.TimeSchema),
+		server.Must("observations", free), server.Must("limits", free))
 }

@@ -91,8 +91,8 @@ type Observation struct {
 
 // Evidence is where a fact is.
 type Evidence struct {
-	Obs   string `json:"obs" about:"id of the observation"`
-	Quote string `json:"quote" about:"bytes of its body, or one of its header lines, as they are"`
+	Obs   string `json:"obs" rule:"min=1" about:"id of the observation"`
+	Quote string `json:"quote" rule:"min=1" about:"bytes of its body, or one of its header lines, as they are"`
 }
 
 // Fact is a value that was read, with where it is.

@@ -31,23 +31,23 @@ const (
 
 // Stage is one stage of the way.
 type Stage struct {
-	Stage   string   `json:"stage"`
-	Status  Status   `json:"status"`
-	Reason  string   `json:"reason"`
-	Rule    string   `json:"rule"`
-	BasedOn []string `json:"basedOn"`
+	Stage   string   `json:"stage" rule:"oneof=discover|understand|choose_interface|acquire_credential|authenticate|execute|recover"`
+	Status  Status   `json:"status" rule:"oneof=success|failed|unknown|needs_input|not_run"`
+	Reason  string   `json:"reason" rule:"min=1"`
+	Rule    string   `json:"rule" rule:"min=1"`
+	BasedOn []string `json:"basedOn" rule:"min=1"`
 }
 
 // Journey is what an evaluation comes to.
 type Journey struct {
-	Schema     string             `json:"schema"`
+	Schema     string             `json:"schema" rule:"oneof=svc/journey@1"`
 	Generator  document.Generator `json:"generator"`
 	Target     document.Target    `json:"target"`
-	Task       string             `json:"task"`
+	Task       string             `json:"task" rule:"min=1"`
 	StartedAt  string             `json:"startedAt"`
 	FinishedAt string             `json:"finishedAt"`
 	// Interface is what an agent would use: api, mcp or cli; null where none can be told.
-	Interface    *string                `json:"interface"`
+	Interface    *string                `json:"interface" rule:"null,min=1"`
 	Stages       []Stage                `json:"stages"`
 	Observations []document.Observation `json:"observations"`
 	Limits       []document.Limit       `json:"limits"`

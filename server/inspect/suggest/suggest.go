@@ -16,13 +16,13 @@ import (
 // Test is a call: GET, without parameters, that needs a key.
 type Test struct {
 	// Operation is method and path as they are described; URL is where it is called.
-	Operation string `json:"operation"`
-	Method    string `json:"method"`
-	URL       string `json:"url"`
+	Operation string `json:"operation" rule:"min=1"`
+	Method    string `json:"method" rule:"min=1"`
+	URL       string `json:"url" rule:"min=1"`
 	// Status is what it answers to a good key.
-	Status int `json:"status"`
+	Status int `json:"status" rule:"min=100,max=599"`
 	// Credential is how a saved test names the way in which the key is sent.
-	Credential string              `json:"credential"`
+	Credential string              `json:"credential" rule:"oneof=bearer|x-api-key"`
 	Evidence   []document.Evidence `json:"evidence"`
 }
 
@@ -37,8 +37,8 @@ const (
 
 // Suggestion is a test, or why there is none.
 type Suggestion struct {
-	Test   *Test   `json:"suggestedTest"`
-	Reason *string `json:"reason"`
+	Test   *Test   `json:"suggestedTest" rule:"null"`
+	Reason *string `json:"reason" rule:"null,min=1"`
 }
 
 // ends are the ends of paths that most often say who asks, the best first.
