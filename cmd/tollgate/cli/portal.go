@@ -36,20 +36,15 @@ type portalSetCommand struct {
 
 // Run sets what is named: the admin API replaces the whole look, so the present one is read before.
 func (c *portalSetCommand) Run(ctx context.Context, out io.Writer) error {
-	admin, err := c.Client()
-	if err != nil {
-		return err
-	}
-	defer admin.Close()
 	var now api.Portal
 	if !c.Standard {
-		if _, err = admin.Call(ctx, "GET", c.path()+"/portal", nil, &now); err != nil {
+		if _, err := c.read(ctx, c.path()+"/portal", &now); err != nil {
 			return err
 		}
 	}
 	now.AccentColour = cmp.Or(c.Colour, now.AccentColour)
 	now.Logo = cmp.Or(string(c.Logo), now.Logo)
-	if _, err = admin.Call(ctx, "PUT", c.path()+"/portal", now, nil); err != nil {
+	if _, err := c.send(ctx, "PUT", c.path()+"/portal", now, nil); err != nil {
 		return err
 	}
 	return Say(out, "The customers' pages have this look.")
