@@ -166,24 +166,49 @@ type ownTail struct {
 	seen     map[string]time.Time // by id, those at or after from
 }
 
-// begin lets the first look begin behind the newest event at the latest: where the environment's
-// clock is behind this one, what is recorded next comes before from.
+// begin lets the first look begin tailLate before the newest event at the latest, and knows what is
+// listed there before from, unprinted: what is recorded next may have occurred there, above all
+// where the environment's clock is behind this one.
 func (t *ownTail) begin(ctx context.Context) error {
+	newest, err := t.newest(ctx)
+	if err != nil {
+		return err
+	}
+	start := t.from
+	if t.from = newest.Add(-tailLate); newest.IsZero() {
+		t.from = time.Unix(0, 0)
+		return nil
+	}
+	if !t.from.Before(start) {
+		t.from = start
+		return nil
+	}
 	query := maps.Clone(t.query)
 	query.Set("order", "desc")
-	query.Set("limit", "1")
-	next := time.Unix(0, 0)
+	query.Set("from", t.from.UTC().Format(time.RFC3339Nano))
+	query.Set("to", start.UTC().Format(time.RFC3339Nano))
 	for e, err := range t.client.Events(ctx, t.customer, query) {
 		if err != nil {
 			return err
 		}
-		next = e.OccurredAt.Add(time.Millisecond)
-		break
-	}
-	if next.Before(t.from) {
-		t.from = next
+		if len(t.seen) == tailMost { // see bound
+			t.from = e.OccurredAt.Add(time.Millisecond)
+			break
+		}
+		t.seen[e.ID] = e.OccurredAt
 	}
 	return nil
+}
+
+// newest is when the newest event occurred; zero where there is none.
+func (t *ownTail) newest(ctx context.Context) (at time.Time, err error) {
+	query := maps.Clone(t.query)
+	query.Set("order", "desc")
+	query.Set("limit", "1")
+	for e, err := range t.client.Events(ctx, t.customer, query) {
+		return e.OccurredAt, err
+	}
+	return at, nil
 }
 
 // next prints the events that it has not printed, as it reads them.

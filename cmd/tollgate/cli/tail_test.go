@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"testing"
 	"time"
 
@@ -210,32 +211,38 @@ func TestTheTailOfOnesOwnGoesOnWhereTheClockIsAhead(t *testing.T) {
 	require.Equal(t, len(list), printed, "each once")
 }
 
-// TestTheTailOfOnesOwnGoesOnWhereTheClockIsBehind: it prints what is recorded next, and nothing of
-// before, also for who has no event yet.
+// TestTheTailOfOnesOwnGoesOnWhereTheClockIsBehind: it prints what is recorded next, if it occurred
+// with the newest or up to two minutes before it, too, and nothing of before, also for who has no
+// event yet.
 func TestTheTailOfOnesOwnGoesOnWhereTheClockIsBehind(t *testing.T) {
 	behind := time.Now().UTC().Truncate(time.Second).AddDate(-1, 0, 0)
 	for _, known := range []int{0, 3} {
 		var list []map[string]any
-		use := func() {
-			at := behind.Add(time.Duration(len(list)) * time.Second).Format(time.RFC3339)
-			list = append(list, map[string]any{"id": fmt.Sprint(len(list)), "occurredAt": at})
+		use := func(at time.Duration) {
+			list = append(list, map[string]any{
+				"id": fmt.Sprint(len(list)), "occurredAt": behind.Add(at).Format(time.RFC3339),
+			})
 		}
-		for range known {
-			use()
+		for i := range known {
+			use(time.Duration(i-known+1) * time.Second)
 		}
 		client := paging(t, func(query url.Values) (p pageOfEvents) {
-			if query.Get("order") == "desc" {
-				if len(list) > 0 {
-					p.Events = append(p.Events, list[len(list)-1])
+			from, to := time.Time{}, behind.AddDate(2, 0, 0)
+			for name, at := range map[string]*time.Time{"from": &from, "to": &to} {
+				if text := query.Get(name); text != "" {
+					var err error
+					*at, err = time.Parse(time.RFC3339Nano, text)
+					require.NoError(t, err)
 				}
-				return p
 			}
-			from, err := time.Parse(time.RFC3339Nano, query.Get("from"))
-			require.NoError(t, err)
 			for _, e := range list {
-				if at, _ := time.Parse(time.RFC3339, e["occurredAt"].(string)); !at.Before(from) {
+				at, _ := time.Parse(time.RFC3339, e["occurredAt"].(string))
+				if !at.Before(from) && at.Before(to) {
 					p.Events = append(p.Events, e)
 				}
+			}
+			if query.Get("order") == "desc" {
+				slices.Reverse(p.Events)
 			}
 			return p
 		})
@@ -245,13 +252,14 @@ func TestTheTailOfOnesOwnGoesOnWhereTheClockIsBehind(t *testing.T) {
 		}
 		require.NoError(t, tail.begin(t.Context()))
 		printed := 0
-		for want := range 3 {
+		for want := range 4 {
 			require.NoError(t, tail.next(t.Context(), func(*api.Event) error {
 				printed++
 				return nil
 			}))
 			require.Equal(t, want, printed, "%d before", known)
-			use()
+			// With the newest, a second before it, and two minutes before it.
+			use([]time.Duration{0, -time.Second, -tailLate, 0}[want])
 		}
 	}
 }
