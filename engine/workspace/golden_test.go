@@ -32,6 +32,9 @@ func goldens() map[string][]byte {
 	}
 	for name, c := range map[string]wire.Fielder{
 		"command-20-person": &workspace.ClaimWorkspace{Code: [32]byte{1}, Owner: "ada", Person: 2},
+		"command-33-shown": &workspace.RequestPurchase{
+			Workspace: 1, ID: enginetest.ID("p"), Runs: 2, Shown: 1000, Asked: true,
+		},
 		"command-34-person": &workspace.ApprovePurchase{ID: enginetest.ID("p"), Owner: "ada", Person: 2},
 		"command-71-person": &workspace.Act{Workspace: 1, Actor: "owner", Person: 2},
 	} {

@@ -324,9 +324,42 @@ func TestTheCapIsReached(t *testing.T) {
 	require.EqualValues(t, 5000, b.account().SpentCents)
 	require.Equal(t, workspace.ActionApprove, b.buys("one", "", 1).Action)
 	b.done(workspace.KindCancelPurchase, b.cancels("one", true))
-	b.pass(24 * time.Hour) // it was the last day of January
+	next := b.log.Stamp + (24 * time.Hour).Milliseconds() // it is the last day of January
+	asks := func(cents uint32, at int64) workspace.ApprovalReason {
+		why, open := b.m.PurchaseAsks(1, cents, at)
+		require.Zero(t, open)
+		return why
+	}
+	require.Equal(t, workspace.ReasonOverCap, asks(500, b.log.Stamp))
+	require.Equal(t, workspace.ReasonNone, asks(5000, next))
+	b.pass(24 * time.Hour)
 	require.Zero(t, b.account().SpentCents)
 	require.Equal(t, workspace.ActionCharging, b.buys("ten again", "", 10).Action)
+}
+
+// TestWhatWasShownIsBought: at another price, or where an approval was not shown or was promised,
+// nothing is bought.
+func TestWhatWasShownIsBought(t *testing.T) {
+	b := newBench(t)
+	c := workspace.RequestPurchase{
+		Workspace: 1, ID: enginetest.ID("purchase shown"), Runs: 2, Link: link("shown"),
+	}
+	refused := func(cents uint32, asked bool) {
+		t.Helper()
+		c.Shown, c.Asked = cents, asked
+		b.refused(engine.OutcomeQuoteChanged, workspace.KindRequestPurchase, &c)
+	}
+	refused(1000, false)
+	b.buys("first", "", 1)
+	b.approves("first")
+	b.paid("first")
+	refused(1000, true)
+	refused(999, false)
+	refused(1200, false)
+	require.Zero(t, b.account().ChargingCents)
+	c.Shown, c.Asked = 1000, false
+	b.done(workspace.KindRequestPurchase, &c)
+	require.EqualValues(t, 1000, b.account().ChargingCents)
 }
 
 // TestAChargeCountsInItsMonth: what was charged in one month and reported in the next counts

@@ -41,6 +41,10 @@ type RequestPurchase struct {
 	Ask bool `wire:"8"`
 	// AgentSession never charges a card.
 	AgentSession bool `wire:"9"`
+	// Shown is the price that the buyer was shown, in US cents, and Asked whether they were told that
+	// it has to be approved: where either is not so, nothing is bought. 0: nothing was shown.
+	Shown uint32 `wire:"10"`
+	Asked bool   `wire:"11"`
 }
 
 func (c *RequestPurchase) bounds(w *wire.Codec) {
@@ -81,6 +85,9 @@ func (c *RequestPurchase) apply(x *money, t *machine.Turn, row uint32) engine.Ou
 	}
 	cents := c.Runs * x.policy.RunCents
 	reason := w.chargeable(cents, c.AgentSession)
+	if c.Shown != 0 && (c.Shown != cents || c.Asked != (reason != ReasonNone)) {
+		return engine.OutcomeQuoteChanged
+	}
 	if reason == ReasonNone && c.Ask {
 		t.Answer(&PurchaseReply{Action: ActionPurchase})
 		return engine.OutcomeDone

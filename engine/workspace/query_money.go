@@ -62,16 +62,22 @@ func (m *Machine) Purchases(workspace uint32, p Page) (views []PurchaseView, mor
 }
 
 // PurchaseAsks says why an owner's purchase of so many cents would have to be approved at an
-// instant of log time; ReasonNone where the saved card would pay it at once.
-func (m *Machine) PurchaseAsks(workspace, cents uint32, now int64) ApprovalReason {
+// instant of log time; ReasonNone where the saved card would pay it at once. While the purchase
+// open waits or is being charged, if there is one, another one buys nothing.
+func (m *Machine) PurchaseAsks(workspace, cents uint32, now int64) (
+	why ApprovalReason, open [16]byte,
+) {
 	s := m.read()
 	defer s.mu.RUnlock()
 	w, ok := s.workspace(workspace)
 	if !ok {
-		return ReasonNoCard
+		return ReasonNoCard, open
+	}
+	if w.Ledger.Open != 0 {
+		open = s.purchases.Read(w.Ledger.Open).ID
 	}
 	w.Ledger.roll(max(now, s.log.Stamp()))
-	return w.chargeable(cents, false)
+	return w.chargeable(cents, false), open
 }
 
 // PaymentTasks returns at most limit purchases that have the task, oldest first, after purchase

@@ -414,6 +414,8 @@ func (v *RequestPurchase) Fields(w *wire.Codec) {
 	w.ID(7, &v.Flow)
 	w.Bool(8, &v.Ask)
 	w.Bool(9, &v.AgentSession)
+	wire.Uint(w, 10, &v.Shown)
+	w.Bool(11, &v.Asked)
 	v.bounds(w)
 }
 

@@ -152,6 +152,15 @@ type Caller struct {
 	Session [32]byte
 	// Once is the key of a page's form, which is carried out once; zero of a program's request.
 	Once [16]byte
+	// Shown is what a page showed of a purchase; zero of a program's request.
+	Shown Shown
+}
+
+// Shown is what a buyer was shown of a purchase, which is refused as quote_changed where either
+// differs now: its price, and whether it has to be approved. Without a price nothing was shown.
+type Shown struct {
+	Cents    uint32
+	Approval bool
 }
 
 // Reset implements server.Caller.

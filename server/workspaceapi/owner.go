@@ -39,6 +39,8 @@ type Visit struct {
 	Workspace uint32
 	// Once is the key of the form: sent again, it is carried out once. A page without one has none.
 	Once string
+	// Shown is what the page showed of a purchase that is asked for.
+	Shown Shown
 }
 
 // Ask carries out a row of the API, or one of those that pages alone have, for a person, as their
@@ -59,7 +61,7 @@ func (a *API) caller(v *Visit) *Caller {
 			Claimed: account.Claimed,
 			Person:  v.Person,
 		},
-		Session: v.Session,
+		Session: v.Session, Shown: v.Shown,
 	}
 	if v.Once != "" {
 		who.Once = hashOf("owner", string(v.Session[:]), v.Once)

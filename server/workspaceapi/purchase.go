@@ -87,8 +87,10 @@ func (p *Purchases) pollURL(id [16]byte) string {
 }
 
 func (p *Purchases) buy(x *server.Exchange) *server.Fault {
+	shown := asker(x).Shown
 	c := workspace.RequestPurchase{
 		Workspace: tenant(x).Workspace, ID: mint(), AgentSession: tenant(x).Agent,
+		Shown: shown.Cents, Asked: shown.Approval,
 	}
 	refused := readBody(x, &c, readPurchaseRequest)
 	key, badKey := requestKey(x)

@@ -351,7 +351,7 @@ func TestDoubleSubmits(t *testing.T) {
 		"/billing#pause":               {"action", "pause"},
 		"/purchases/{purchase}":        {"action", "deny"},
 		"/purchases/{purchase}#cancel": {"action", "cancel"},
-		"/purchases":                   {"runs", "2", "sure", "yes"},
+		"/purchases":                   {"runs", "2", "cents", "1000", "asks", "yes"},
 		"/keys":                        nil,
 		"/issues/{issue}/ready":        {"note", "It is fixed."},
 		"/flows/{flow}/confirm-signup": nil,

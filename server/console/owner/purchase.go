@@ -38,6 +38,9 @@ type purchasesPage struct {
 	RunCents uint32
 }
 
+// MaxRuns is how many runs one purchase buys.
+func (purchasesPage) MaxRuns() int { return workspace.MaxPurchaseRuns }
+
 func showPurchases(v *visit) {
 	v.show(page.View{
 		Page: "purchases", Title: "Purchases", Data: purchasesPage{

@@ -8,6 +8,7 @@ import (
 
 	"tollgate/engine/workspace"
 	sdk "tollgate/sdk/go"
+	"tollgate/server"
 	"tollgate/server/console/page"
 	"tollgate/server/workspaceapi"
 )
@@ -95,18 +96,25 @@ func startRun(v *visit, id [16]byte) {
 	v.went(fault, &made, showStart, "start")
 }
 
+// The fields of the form that buys have what was shown: without a price it is asked about first.
 const (
-	// maxBought is how many runs one purchase buys, and sureField marks the form of one whose price
-	// was shown.
-	maxBought = 10
-	sureField = "sure"
+	shownField = "cents"
+	asksField  = "asks"
 )
+
+// faultReasked is what a form gets whose purchase is not what it showed.
+var faultReasked = server.NewFault(409, "quote_changed", "The price or the payment has changed").
+	With("Nothing was bought. Below is how it is now.")
 
 // buyPage is what a purchase of runs would cost, before it is made.
 type buyPage struct {
 	Runs, Cents uint32
-	// Why is why it must be approved; empty where the saved card is charged at once.
-	Why     string
+	// Asks reports whether it must be approved, and Why says why; else the saved card is charged at
+	// once.
+	Asks bool
+	Why  string
+	// Open is the page of the purchase that waits or is being charged: another one buys nothing.
+	Open    string
 	Billing billing
 	// Once is the key of the form that buys: going back to it buys nothing more.
 	Once string
@@ -115,37 +123,51 @@ type buyPage struct {
 // askRuns shows the price of runs, and what pays it.
 func askRuns(v *visit) {
 	runs, err := strconv.Atoi(cmp.Or(v.query("runs"), "1"))
-	if err != nil || runs < 1 || runs > maxBought {
+	if err != nil || runs < 1 || runs > workspace.MaxPurchaseRuns {
 		v.fail(faultNoPage)
 		return
 	}
-	data := buyPage{Runs: uint32(runs), Billing: v.billing(), Once: v.query("once")}
-	if data.Once == "" {
-		data.Once = page.MintOnce()
+	v.askAbout(uint32(runs), cmp.Or(v.query("once"), page.MintOnce()))
+}
+
+// askAbout shows the price of so many runs, with the key of the form that buys them.
+func (v *visit) askAbout(runs uint32, once string) {
+	data := buyPage{Runs: runs, Billing: v.billing(), Once: once}
+	data.Cents = runs * v.config.Machine.Policy().RunCents
+	why, open := v.config.Machine.PurchaseAsks(v.who.Workspace, data.Cents, v.now())
+	data.Asks, data.Why = why != workspace.ReasonNone, reasonWords(why.String())
+	if open != ([16]byte{}) {
+		data.Open = Root + "/purchases/" + workspaceapi.NounPurchase.Text(open)
 	}
-	data.Cents = data.Runs * v.config.Machine.Policy().RunCents
-	data.Why = reasonWords(v.config.Machine.PurchaseAsks(
-		v.who.Workspace, data.Cents, v.now()).String())
 	v.show(page.View{
-		Page: "buy", Title: "Buy " + page.Count(runs, "run") + " for " + page.Cents(data.Cents) + "?",
-		Data: data, Crumbs: []page.Link{{Text: "Purchases", URL: Root + "/purchases"}, {Text: "Buy"}},
+		Page:  "buy",
+		Title: "Buy " + page.Count(int(runs), "run") + " for " + page.Cents(data.Cents) + "?",
+		Data:  data, Crumbs: []page.Link{{Text: "Purchases", URL: Root + "/purchases"}, {Text: "Buy"}},
 	})
 }
 
 // buyRuns asks about the price of runs, and once that is confirmed buys them, with the saved card
-// or on the provider's page.
+// or on the provider's page. Where they would not be bought as was shown, it asks again.
 func buyRuns(v *visit) {
 	runs, err := strconv.Atoi(v.typed("runs"))
 	if err != nil {
 		runs = 0 // which the row refuses in its words
 	}
-	if 0 < runs && runs <= maxBought && v.typed(sureField) == "" {
+	countable := 0 < runs && runs <= workspace.MaxPurchaseRuns
+	cents, err := strconv.ParseUint(v.typed(shownField), 10, 32)
+	if countable && (err != nil || cents == 0) {
 		query := url.Values{"runs": {strconv.Itoa(runs)}, "once": {page.OnceKey(v.fields)}}
 		v.site.Redirect(v.x, Root+"/purchases/buy?"+query.Encode())
 		return
 	}
+	v.shown = workspaceapi.Shown{Cents: uint32(cents), Approval: v.typed(asksField) != ""}
 	var made sdk.Started
 	fault := v.ask("buyRuns", sdk.PurchaseRequest{Runs: runs}, &made)
+	if fault != nil && fault.Code == faultReasked.Code {
+		v.problem(faultReasked)
+		v.askAbout(uint32(runs), page.OnceKey(v.fields))
+		return
+	}
 	v.went(fault, &made, showPurchases, "")
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"tollgate/engine/workspace"
 	"tollgate/server/console/owner"
+	"tollgate/server/console/page"
 	"tollgate/server/workspaceapi"
 )
 
@@ -238,7 +239,78 @@ func TestWhatARunWouldCost(t *testing.T) {
 	}
 }
 
-// TestAnOwnerBuysAhead: a number of runs that there is, once.
+// shown are the fields of the form that buys, as its page has them.
+func shown(t *testing.T, body string) []string {
+	t.Helper()
+	fields := []string{
+		"runs", hidden(t, body, "runs"), "cents", hidden(t, body, "cents"),
+		"_once", hidden(t, body, "_once"),
+	}
+	if strings.Contains(body, `name="asks"`) {
+		fields = append(fields, "asks", hidden(t, body, "asks"))
+	}
+	return fields
+}
+
+// paysWithCard has a purchase approved and paid, which saves the card.
+func (s *site) paysWithCard(purchase [16]byte) {
+	s.t.Helper()
+	s.does(workspace.KindApprovePurchase, &workspace.ApprovePurchase{
+		ID: purchase, Owner: "ada@example.com", Person: s.who.Person,
+	})
+	s.does(workspace.KindNotePayment, &workspace.NotePayment{
+		ID: purchase, Result: workspace.PaymentPaid, Payment: "pi", Card: "card",
+	})
+}
+
+// TestWhatIsShownIsBought: where the price is another than was shown, or the card would be charged
+// without the approval that was promised, or the other way round, the question is asked again, and
+// that one buys.
+func TestWhatIsShownIsBought(t *testing.T) {
+	s, ws := mine(t)
+	const purchases = owner.Root + "/purchases"
+	bought := func() []workspace.PurchaseView {
+		list, _ := s.Machine.Purchases(ws, workspace.Page{Limit: 10})
+		return list
+	}
+	ask := func(once string) string { return s.sees(purchases + "/buy?runs=2&once=" + once) }
+	require.Equal(t, 303, s.sends(purchases, shown(t, ask("first"))...).status)
+	s.paysWithCard(bought()[0].ID)
+	pause := func(paused bool) {
+		s.does(workspace.KindSetBilling,
+			&workspace.SetBilling{Workspace: ws, HasPaused: true, Paused: paused, Person: true})
+	}
+	for _, c := range []struct {
+		name, button  string
+		before, after func()
+	}{
+		{"price", "Request 2 runs for $12.00</button>", func() { pause(true) }, func() {
+			policy := s.Machine.Policy()
+			policy.RunCents += 100
+			s.does(workspace.KindSetPolicy, &policy)
+		}},
+		{"paused", "Request 2 runs for $12.00</button>", func() { pause(false) }, func() { pause(true) }},
+		{"unpaused", "Buy 2 runs for $12.00</button>", func() {}, func() { pause(false) }},
+	} {
+		c.before()
+		before, body := len(bought()), ask(c.name)
+		c.after()
+		a := s.sends(purchases, shown(t, body)...)
+		require.Equal(t, 409, a.status, "%s: %s", c.name, a.body)
+		require.Contains(t, a.body, "Nothing was bought", c.name)
+		require.Contains(t, a.body, c.button, c.name)
+		require.Len(t, bought(), before, c.name)
+		if c.name == "unpaused" { // the card's answer would be waited for
+			break
+		}
+		a = s.sends(purchases, shown(t, a.body)...)
+		require.Equal(t, 303, a.status, "%s: %s", c.name, a.body)
+		require.Len(t, bought(), before+1, c.name)
+		s.paysWithCard(bought()[0].ID)
+	}
+}
+
+// TestAnOwnerBuysAhead: a number of runs that there is, once, at the price that is shown.
 func TestAnOwnerBuysAhead(t *testing.T) {
 	s, ws := mine(t)
 	const purchases = owner.Root + "/purchases"
@@ -252,35 +324,39 @@ func TestAnOwnerBuysAhead(t *testing.T) {
 		return list
 	}
 	// buy sends the form twice, and twice the question that it asks.
-	buy := func(runs, paid string) {
+	buy := func(runs, price, paid string) {
 		before := len(bought())
+		var body string
 		for range 2 {
 			a := s.sends(purchases, "runs", runs, "_once", "buys "+runs)
 			require.Equal(t, 303, a.status, a.body)
 			ask := string(a.header.Peek("Location"))
 			require.Contains(t, ask, purchases+"/buy?")
-			body := s.sees(ask)
+			body = s.sees(ask)
 			require.Contains(t, body, paid)
+			require.Contains(t, body, "Buy "+runs+" runs for "+price+"?")
+			require.Contains(t, body, runs+" runs for "+price+"</button>")
 			require.Len(t, bought(), before, "asking buys nothing")
 		}
-		for range 2 { // the second time behind going back to the question
-			body := s.sees(purchases + "/buy?runs=" + runs + "&once=buys+" + runs)
-			a := s.sends(purchases, "runs", hidden(t, body, "runs"), "sure", hidden(t, body, "sure"),
-				"_once", hidden(t, body, "_once"))
+		for range 2 {
+			a := s.sends(purchases, shown(t, body)...)
 			require.Equal(t, 303, a.status, a.body)
 			require.Contains(t, string(a.header.Peek("Location")), purchases+"/pur_")
 		}
 		require.Len(t, bought(), before+1)
+		require.Equal(t, price, page.Cents(bought()[0].Cents))
+		body = s.sees(purchases + "/buy?runs=" + runs + "&once=buys+" + runs)
+		require.NotContains(t, body, "confirm-buy", "another one would buy nothing")
+		require.Contains(t, body, `id="open-purchase" href="`+purchases+"/"+
+			workspaceapi.NounPurchase.Text(bought()[0].ID)+`"`)
 	}
-	buy("3", "after you have approved it, on the next page. No card is saved yet.")
+	buy("3", "$15.00", "after you have approved it, on the next page. No card is saved yet.")
 	require.EqualValues(t, 3, bought()[0].Runs)
-	s.does(workspace.KindApprovePurchase, &workspace.ApprovePurchase{
-		ID: bought()[0].ID, Owner: "ada@example.com", Person: s.who.Person,
-	})
+	s.paysWithCard(bought()[0].ID)
+	buy("2", "$10.00", "by the saved card, at once")
 	s.does(workspace.KindNotePayment, &workspace.NotePayment{
-		ID: bought()[0].ID, Result: workspace.PaymentPaid, Payment: "pi", Card: "card",
+		ID: bought()[0].ID, Result: workspace.PaymentPaid, Payment: "pi 2", Card: "card",
 	})
-	buy("2", "by the saved card, at once")
 	require.Contains(t, s.sees(purchases+"/buy?runs=8"), "The run would go over the monthly cap.")
 	for _, wrong := range []string{"?runs=0", "?runs=11", "?runs=x"} {
 		require.Equal(t, 404, s.ask("GET", purchases+"/buy"+wrong, nil).status, wrong)

@@ -30,6 +30,8 @@ type visit struct {
 	account workspace.AccountView
 	// stale reports whether the page is shown as this node last knew it.
 	stale bool
+	// shown is what the form showed of a purchase.
+	shown workspaceapi.Shown
 	// fields are the form's.
 	fields url.Values
 	// notice is shown at the top of the page, status is the answer's (200 when 0), wrongs are the
@@ -358,7 +360,7 @@ func (s SignedIn) Visitor(x *server.Exchange, local bool) (Visitor, error) {
 func (v *visit) asking() *workspaceapi.Visit {
 	return &workspaceapi.Visit{
 		Person: v.who.Person, Session: v.who.Session, Workspace: v.who.Workspace,
-		Once: page.OnceKey(v.fields),
+		Once: page.OnceKey(v.fields), Shown: v.shown,
 	}
 }
 
