@@ -13,3 +13,6 @@ func (p *Pages) Rows() (rows []Row) {
 	}
 	return rows
 }
+
+// WalkAtMost bounds the records that a page and a file look at.
+func (p *Pages) WalkAtMost(page, file int) { p.walked, p.fileWalked = page, file }

@@ -1,6 +1,7 @@
 package owner
 
 import (
+	"cmp"
 	"net/url"
 
 	"tollgate/engine/workspace"
@@ -53,9 +54,10 @@ const narrowing = "only"
 // walk hands the records that the page's address selects to take, newest first, until take has no
 // room or so many were looked at. more reports whether there may be others behind the record last.
 func (r *records[T]) walk(v *visit, most int, take func(*T) bool) (last [16]byte, more bool) {
-	only, at := v.query(narrowing), workspace.Page{Limit: pageSize + 1}
+	only, at := v.query(narrowing), workspace.Page{}
 	at.After, _ = r.noun.Parse(v.query("cursor"))
 	for walked := 0; walked < most; {
+		at.Limit = min(pageSize+1, most-walked)
 		var some []T
 		some, more = r.read(v.config.Machine, v.who.Workspace, at)
 		for i := range some {
@@ -75,7 +77,7 @@ func (r *records[T]) walk(v *visit, most int, take func(*T) bool) (last [16]byte
 
 // list reads the part that the page's address names.
 func (r *records[T]) list(v *visit) (l list[T]) {
-	last, more := r.walk(v, maxWalked, func(t *T) bool {
+	last, more := r.walk(v, cmp.Or(v.walked, maxWalked), func(t *T) bool {
 		if len(l.List) == pageSize {
 			return false
 		}
@@ -124,7 +126,7 @@ func (r *records[T]) file() row {
 		method: "GET", path: r.path + ".csv", name: r.path[1:] + " as csv", live: true,
 		show: func(v *visit) {
 			s := page.NewSheet(r.columns...)
-			_, s.Short = r.walk(v, maxFileWalked, func(t *T) bool {
+			_, s.Short = r.walk(v, cmp.Or(v.fileWalked, maxFileWalked), func(t *T) bool {
 				r.add(s, t)
 				return !s.More
 			})

@@ -78,6 +78,8 @@ type Pages struct {
 	config Config
 	site   *page.Site
 	table  *server.Table
+	// walked and fileWalked are less than maxWalked and maxFileWalked in tests; 0: they are those.
+	walked, fileWalked int
 }
 
 // New makes the pages.
