@@ -72,8 +72,10 @@ type previewReader struct{ customerReader }
 type journalReader struct {
 	previewReader
 	// pricing is held by UsageByPrice, which has so many bytes: 0 is maxRanked, less is for tests.
-	pricing sync.Mutex
-	ranked  int
+	// rankings is how many there are, those included that wait for it.
+	pricing  sync.Mutex
+	rankings atomic.Int32
+	ranked   int
 }
 
 // scratch is memory that Apply reuses for every entry.

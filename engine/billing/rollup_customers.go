@@ -95,21 +95,27 @@ var (
 	// ErrRankingTooLarge means that few customers alone used more features than one ranking adds up
 	// at once, all of them more than it adds up in parts, or the first of them more than it keeps.
 	ErrRankingTooLarge = errors.New("billing: a ranking has too many customers and features")
-	// ErrRanking means that another ranking by price is being made, which has the memory.
-	ErrRanking = errors.New("billing: another ranking by price is being made")
+	// ErrRanking means that others by price are being made, or wait for their turn.
+	ErrRanking = errors.New("billing: other rankings by price are being made")
 )
+
+// maxPricing is how many rankings by price there may be at once: one, which has the memory, and
+// those that wait for their turn. A page makes several, each behind the other.
+const maxPricing = 4
 
 // UsageByPrice ranks the customers of an environment by what their usage in a widened query's range
 // adds to bills in a currency: by the plan that each has now, after what they used before in the
 // billing period, without credits. Usage of an earlier period is priced as if the range began one.
-// It returns so many at most, and how many others there are. One is made at a time: the error may
-// be ErrRanking, or ErrRankingTooLarge.
+// It returns so many at most, and how many others there are. One is made at a time, and few wait:
+// the error may be ErrRanking, or ErrRankingTooLarge.
 func (m *journalReader) UsageByPrice(
 	src rollup.Source, q *PriceQuery,
 ) (list []CustomerUsage, others int, err error) {
-	if !m.pricing.TryLock() {
+	defer m.rankings.Add(-1)
+	if m.rankings.Add(1) > maxPricing {
 		return nil, 0, ErrRanking
 	}
+	m.pricing.Lock()
 	defer m.pricing.Unlock()
 	s := m.state.Load()
 	e := s.Environment(q.Env)

@@ -6,8 +6,8 @@ import (
 	"math/big"
 	"slices"
 	"strconv"
+	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -375,8 +375,8 @@ func TestUsageIsRankedByPrice(t *testing.T) {
 	require.Zero(t, others)
 }
 
-// TestARankingByPriceAloneIsBounded: others answer, however far the customers lie apart; and one
-// ranking by price is made at a time.
+// TestARankingByPriceAloneIsBounded: others answer, however far the customers lie apart; one
+// ranking by price is made at a time, a few wait for their turn, and one more is refused.
 func TestARankingByPriceAloneIsBounded(t *testing.T) {
 	m, l := opened()
 	for i := range 100 {
@@ -399,13 +399,23 @@ func TestARankingByPriceAloneIsBounded(t *testing.T) {
 	m.BoundRanking(0)
 	_, _, err = m.UsageByPrice(eachCustomer(10), &priced)
 	require.NoError(t, err, "the one before it is over")
-	_, _, err = m.UsageByPrice(whileSumming(func() {
-		_, _, err := m.UsageByPrice(eachCustomer(10), &priced)
-		require.ErrorIs(t, err, billing.ErrRanking)
+	const waiting = 3
+	made := make(chan error, waiting+1)
+	_, _, err = m.UsageByPrice(whileSumming(sync.OnceFunc(func() {
+		for range waiting + 1 {
+			go func() {
+				_, _, err := m.UsageByPrice(eachCustomer(10), &priced)
+				made <- err
+			}()
+		}
+		require.ErrorIs(t, <-made, billing.ErrRanking, "the others wait")
 		_, _, err = m.UsageByCustomer(eachCustomer(10), &q, 5)
 		require.NoError(t, err)
-	}), &priced)
+	})), &priced)
 	require.NoError(t, err)
+	for range waiting {
+		require.NoError(t, <-made)
+	}
 }
 
 // TestARankingInPartsIsTheSame as one of all customers together: what the first used is kept.
@@ -463,43 +473,6 @@ type whileSumming func()
 func (do whileSumming) Sum(rollup.Query, func(rollup.Cell) error) error {
 	do()
 	return nil
-}
-
-func TestUsageRangesAreBounded(t *testing.T) {
-	at := func(text string) int64 {
-		v, err := time.Parse(time.RFC3339, text)
-		require.NoError(t, err)
-		return v.UnixMilli()
-	}
-	for _, c := range []struct {
-		by       billing.By
-		from, to string
-		want     error
-	}{
-		{billing.ByHour, "2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z", billing.ErrUsageEmpty},
-		{billing.ByHour, "2026-01-02T00:00:00Z", "2026-01-01T00:00:00Z", billing.ErrUsageEmpty},
-		{billing.ByHour, "2026-01-01T00:00:00Z", "2026-02-11T16:00:00Z", nil},
-		{billing.ByHour, "2026-01-01T00:00:00Z", "2026-02-11T16:00:01Z", billing.ErrUsageTooLong},
-		{billing.ByDay, "2026-01-01T00:00:00Z", "2126-01-01T00:00:00Z", billing.ErrUsageTooLong},
-		{billing.ByMonth, "2026-01-15T00:00:00Z", "2109-04-30T00:00:00Z", nil},
-		{billing.ByMonth, "2026-01-15T00:00:00Z", "2109-05-01T00:00:00Z", nil},
-		{billing.ByMonth, "2026-01-15T00:00:00Z", "2109-05-01T00:00:01Z", billing.ErrUsageTooLong},
-	} {
-		q := billing.UsageQuery{By: c.by, From: at(c.from), To: at(c.to)}
-		require.ErrorIs(t, q.Widen(), c.want, "%v", c)
-	}
-	q := billing.UsageQuery{By: billing.ByMonth, From: at("2026-01-15T07:00:00Z"), To: at("2026-02-01T00:00:01Z")}
-	require.NoError(t, q.Widen())
-	require.Equal(t, at("2026-01-01T00:00:00Z"), q.From)
-	require.Equal(t, at("2026-03-01T00:00:00Z"), q.To)
-	src := &many{cells: billing.MaxUsagePoints}
-	q = billing.UsageQuery{By: billing.ByHour, To: 1 << 60}
-	_, err := billing.New(billing.Config{}).Usage(src, &q)
-	require.NoError(t, err)
-	src.cells *= 10
-	_, err = billing.New(billing.Config{}).Usage(src, &q)
-	require.Equal(t, billing.ErrUsageTooLarge, err)
-	require.Equal(t, billing.MaxUsagePoints, src.yielded, "it reads no further")
 }
 
 // TestTotalsOfManyFeatures: the most used are told apart, and the others are one series, so that

@@ -18,8 +18,8 @@ var faultCounting = server.NewFault(503, "still_counting",
 		"disk may be full.").Retry(10)
 
 var faultRanking = server.NewFault(503, "overloaded",
-	"This node is ranking customers by price for another request").With(
-	"It makes one such ranking at a time. Repeat the request in some seconds.").Retry(2)
+	"This node is ranking customers by price for other requests").With(
+	"It makes one such ranking at a time, and few wait. Repeat the request in some seconds.").Retry(2)
 
 // UsageParams are the parameters of a question about usage.
 func UsageParams() []server.Param {

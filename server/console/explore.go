@@ -31,11 +31,11 @@ type exploreData struct {
 	Ranks []page.Link
 	// Priced reports whether they are in the order of what their usage adds to bills.
 	Priced bool
-	// MoreCurrencies is how many currencies have no ranking.
-	MoreCurrencies int
-	keep           url.Values
-	// Today and Yesterday are those days' usage, on the environment's clock.
-	Today, Yesterday page.Link
+	// OtherRanks are the orders by price in those currencies that have no ranking.
+	OtherRanks []page.Link
+	keep       url.Values
+	// Days are the usage of today and of yesterday, on the environment's clock.
+	Days []page.Link
 	// First is the request for a first event, where the environment has no usage.
 	First string
 }
@@ -112,7 +112,7 @@ func exploreUsage(v *visit) {
 		By: keep.Get("by"), From: keep.Get("from"), To: keep.Get("to"), Split: keep.Get("split"),
 	}
 	data.Features, data.keep = featuresOf(v, data.Feature), keep
-	data.Today, data.Yesterday = data.dayOf(v, "Today", 0), data.dayOf(v, "Yesterday", -1)
+	data.Days = []page.Link{data.dayOf(v, "Today", 0), data.dayOf(v, "Yesterday", -1)}
 	totals, fault := dataOf[api.UsageTotals](v, v.admin(call))
 	if fault != nil {
 		v.problem(fault)
@@ -150,7 +150,9 @@ func (d *exploreData) rank(v *visit, query url.Values) {
 	in := []string{asked}
 	if d.Priced && asked == "" {
 		in = currencies[:min(len(currencies), maxRankings)]
-		d.MoreCurrencies = len(currencies) - len(in)
+		for _, other := range currencies[len(in):] {
+			d.OtherRanks = append(d.OtherRanks, d.byPrice(other, other))
+		}
 	}
 	for _, currency := range in {
 		keep := withParam(d.keep, "currency", currency)
@@ -177,22 +179,29 @@ func (d *exploreData) offer(currencies []string, asked string) {
 	}
 	d.Ranks = []page.Link{{
 		Text: amount, Here: !d.Priced,
-		URL: d.at(withParam(withParam(d.keep, "sort", ""), "currency", "")),
+		URL: d.at(withParam(withParam(d.keep, "sort", ""), "currency", "")) + "#customers",
 	}}
 	price := func(text, currency string, here bool) {
-		d.Ranks = append(d.Ranks, page.Link{
-			Text: "Most added to bills, " + text, Here: d.Priced && here,
-			URL: d.at(withParam(withParam(d.keep, "sort", "price"), "currency", currency)),
-		})
+		link := d.byPrice("Most added to bills, "+text, currency)
+		link.Here = d.Priced && here
+		d.Ranks = append(d.Ranks, link)
 	}
 	if len(currencies) == 1 {
 		price(currencies[0], "", asked == "" || asked == currencies[0])
 		return
 	}
 	price("each currency", "", asked == "")
-	for _, currency := range currencies[:min(len(currencies), maxRankings)] {
-		price(currency, currency, asked == currency)
+	for i, currency := range currencies {
+		if i < maxRankings || currency == asked {
+			price(currency, currency, asked == currency)
+		}
 	}
+}
+
+// byPrice leads to the customers by what their usage adds to bills in a currency; empty: in each.
+func (d *exploreData) byPrice(text, currency string) page.Link {
+	query := withParam(withParam(d.keep, "sort", "price"), "currency", currency)
+	return page.Link{Text: text, URL: d.at(query) + "#customers"}
 }
 
 // Ranked reports whether somebody is in a ranking.

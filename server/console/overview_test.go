@@ -42,7 +42,7 @@ func TestOverviewAndUsage(t *testing.T) {
 	b.get(at+"/usage?feature=calls&customer=anna%2F1&by=hour").is(200, "calls: 8", `<option selected>calls`)
 	b.get(at+"/usage?from="+today+"&to="+today).is(200, shown+", calls: 8", `value="`+today+`"`)
 	// Who used most, within three clicks of the overview: usage, yesterday, the feature.
-	b.get(at+"/usage").is(200, `id="yesterday"`, "Customers who used most, by events",
+	b.get(at+"/usage").is(200, ">Yesterday</a>", "Customers who used most, by events",
 		`href="`+anna+`">anna/1</a>`)
 	b.get(at+"/usage?feature=calls").is(200, "Customers who used most of calls, by units", ">8</td>")
 	// By money in one click more, or in one alone.
@@ -53,7 +53,7 @@ func TestOverviewAndUsage(t *testing.T) {
 	b.get(at+"/usage?sort=price&currency=EUR").is(200, "No usage adds to a bill in EUR")
 	b.ranking.Store(true) // the figure stays where the ranking is refused
 	for _, query := range []string{"sort=price", "sort=price&split=customer"} {
-		p := b.get(at+"/usage?"+query).is(503, "ranking customers by price for another request",
+		p := b.get(at+"/usage?"+query).is(503, "ranking customers by price for other requests",
 			`id="chart"`, `id="totals"`, "Most added to bills, USD")
 		require.NotContains(t, p.body, `id="customers"`)
 	}
@@ -121,6 +121,19 @@ func TestWhoUsedMostInEachCurrency(t *testing.T) {
 			`aria-current="true">Most added to bills, `+currency)
 		require.Equal(t, 1, strings.Count(one.body, "<caption>Customers who used most"))
 	}
+	// A fourth currency has no table of its own, and is a click away.
+	document := catalog
+	for key, currency := range map[string]string{"euro": "EUR", "franc": "CHF", "pound": "GBP"} {
+		document += strings.NewReplacer(
+			"key: team", "key: "+key, "USD", currency, "0.5", "0.25").Replace(plan)
+	}
+	b.submit(at+"/catalog", at+"/catalog", fields("document", document, "action", "apply"))
+	all := b.get(at+"/usage?sort=price").is(200, "1 more currency has no table here: <a href=\""+at+
+		`/usage?currency=GBP&amp;sort=price#customers">GBP</a>.`)
+	require.Equal(t, 3, strings.Count(all.body, "<caption>Customers who used most"))
+	require.NotContains(t, all.body, "Most added to bills, GBP")
+	b.get(at+"/usage?sort=price&currency=GBP").is(200, "by what it adds to bills in GBP",
+		`aria-current="true">Most added to bills, GBP`)
 }
 
 // TestTheMargin is the page of what was earned and what it cost.
