@@ -245,7 +245,7 @@ func TestAGrantSaysWhatItOpens(t *testing.T) {
 	b.submit(anna, anna+"/subscriptions", fields("plan", "studio"))
 	b.submit(anna, anna+"/pools", fields("name", "studio", "hard", "true"))
 	pool := b.firstLink(anna, at+"/pools/[0-9a-f-]+")
-	const opens = "No longer denied for want of credits</dt><dd>shots<"
+	const opens = "Unblocked features</dt><dd>shots<"
 	grant := func() shown {
 		form := b.fill(pool, fields("amount", "5"))
 		asked := b.asked(pool+"/grantCredits", form).is(200)

@@ -387,7 +387,7 @@ func TestBillingWalk(t *testing.T) {
 		"email", "anna@example.com")).is(200, "The customer was created", "Anna Berg")
 	const anna = at + "/customers/anna%2F1"
 	b.get(at+"/customers?find=nobody").is(200, "No customer matches", "nobody")
-	b.get(at+"/customers?find=BERG").is(200, "Anna Berg")
+	b.get(at+"/customers?find=BERG").is(200, "Anna Berg", `<p class="soft count">1 customer</p>`)
 	require.Equal(t, anna, b.get(at+"/customers?find=anna%2F1").is(303).to)
 	b.submit(anna, anna+"/subscriptions", fields("plan", "team")).
 		is(200, "The subscription was created", "Invoice 1", "active")

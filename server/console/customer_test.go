@@ -136,7 +136,7 @@ func TestAttemptsAreOnTheirDeliverysPage(t *testing.T) {
 			})
 		}
 	}
-	list := b.get(hook).is(200, "50 deliveries on this page.", "retry 509")
+	list := b.get(hook).is(200, "50 deliveries on this page; more on the next.", "retry 509")
 	require.NotContains(t, list.body, "retry 508")
 	b.small(list)
 	one := regexp.MustCompile(`href="(` + hook + `/deliveries/msg_[0-9a-f]+)"[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*retry 509`).

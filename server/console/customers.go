@@ -191,6 +191,9 @@ func showCustomers(v *visit) {
 	data.Omitted, data.ByPastDue, data.now = list.Omitted, keep.Get("sort") == "pastDue", clockOf(v)
 	data.Customers, data.CSV = list.Customers, csvOf(v, "customers", "find", "sort", "currency")
 	data.Pager = v.pages(v.customersURL(), list.NextCursor, keep)
+	if data.Sought != "" || data.Sorted {
+		data.Pager = data.Pager.Of(len(list.Customers), "customer")
+	}
 	if len(data.Customers) == 0 && data.Sought == "" && !data.Sorted && fault == nil {
 		data.First = request(v, "/customers", `{"externalClientCustomerId": "acme", "firstName": "Ada",`+
 			"\n"+`  "lastName": "Berg", "email": "ada@acme.example"}`)

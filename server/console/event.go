@@ -74,7 +74,6 @@ type choice struct {
 	Name, URL string
 	Here      bool
 	query     url.Values
-	order     string
 }
 
 // choices are the selections, by the name that the page's address has.
@@ -92,7 +91,7 @@ type eventsData struct {
 	// Base is the customer's page; without a customer, the environment's overview.
 	Base, Customer string
 	Choices        []choice
-	Orders         []choice // of a customer's
+	Orders         []page.Link // of a customer's
 	Features       featureField
 	// What the form selects; From and To are days.
 	Feature, From, To string
@@ -165,10 +164,15 @@ func (v *visit) events(customer string) eventsData {
 	if customer != "" {
 		data.Base = v.customerURL(customer)
 		data.Key, data.Check = v.given("key"), v.query("check")
-		for _, order := range []choice{{Name: "Newest first"}, {Name: "Oldest first", order: "asc"}} {
-			order.Here = order.order == keep.Get("order")
-			order.URL = data.Base + "/events?" + withParam(keep, "order", order.order).Encode()
-			data.Orders = append(data.Orders, order)
+		for _, order := range []string{"", "asc"} {
+			text := "Newest first"
+			if order != "" {
+				text = "Oldest first"
+			}
+			data.Orders = append(data.Orders, page.Link{
+				Text: text, Here: order == keep.Get("order"),
+				URL: data.Base + "/events?" + withParam(keep, "order", order).Encode(),
+			})
 		}
 	}
 	for _, name := range []string{"kind", "denied", "unbilled"} {

@@ -216,16 +216,19 @@ func TestFullPagesOfACustomerAndOfBudgetsAreSmall(t *testing.T) {
 	p := b.get(anna).is(200, "Change or cancel…")
 	b.small(p)
 	require.NotContains(t, p.body, "Cancel now…")
-	link := regexp.MustCompile(anna + `\?subscription=([0-9a-f-]+)#`).FindStringSubmatch(p.body)
+	links := regexp.MustCompile(anna+`\?subscription=([0-9a-f-]+)#`).FindAllStringSubmatch(p.body, 2)
+	link, other := links[0], links[1][1]
 	id := link[1]
 	one := b.get(anna+"?subscription="+id).is(200, `<details id="change-`+id+`" open>`)
 	require.Equal(t, 1, strings.Count(one.body, "Cancel now…"))
 	b.small(one)
 	b.submit(strings.TrimSuffix(link[0], "#"), anna+"/cancel",
 		fields("subscription", id, "mode", "END_OF_PERIOD")).is(200, "The cancellation was recorded")
-	change := fields("subscription", id, "plan", "nothing", "type", "UPGRADE")
+	change := fields("subscription", other, "plan", "nothing", "type", "UPGRADE")
 	refused := b.send(anna+"/change", b.fill(anna, change))
 	require.Equal(t, 404, refused.status)
+	require.Contains(t, refused.body, `<input id="to-`+other+`" name="plan" type="text" value="nothing"`)
+	require.Equal(t, 1, strings.Count(refused.body, `value="nothing"`), "nor in the other form")
 	b.small(refused)
 
 	r := &recorder{browser: b, names: map[string]string{}}
@@ -244,7 +247,7 @@ func TestFullPagesOfACustomerAndOfBudgetsAreSmall(t *testing.T) {
 	b.small(budgets)
 	safe(t, budgets)
 	b.small(b.get(anna).is(200))
-	b.small(b.get(at+"/reservations").is(200, "50 reservations on this page."))
+	b.small(b.get(at+"/reservations").is(200, "50 reservations on this page; more on the next."))
 }
 
 // TestInvoicesOfAnEvent: of two invoices whose lines cover an event one counts it, as the page

@@ -80,7 +80,7 @@ func askCredits(v *visit, what string) {
 	}
 	q.Facts = append(q.Facts, fact{"Balance afterwards", page.Amount(seen.Balance.String())})
 	if len(seen.Opens) > 0 {
-		q.Facts = append(q.Facts, fact{"No longer denied for want of credits", namesOf(seen.Opens)})
+		q.Facts = append(q.Facts, fact{"Unblocked features", namesOf(seen.Opens)})
 	}
 	if shown.Status == "FROZEN" {
 		q.Notes = []string{"The pool is frozen: usage takes nothing from it until it is unfrozen."}

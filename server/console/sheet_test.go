@@ -161,7 +161,8 @@ func TestASortedFileSaysWhatIsMissing(t *testing.T) {
 		require.Greater(t, from, begun)
 	}
 	require.Len(t, b.sheet(at+"/customers.csv"+sorted), 10_001)
-	p := b.get(at+"/customers"+sorted).is(200, "Shows up to 10,000 customers")
+	p := b.get(at+"/customers"+sorted).is(200, "Shows up to 10,000 customers",
+		"50 customers on this page; more on the next.")
 	require.NotContains(t, p.body, "1 more has one")
 
 	n.Propose(n.now(), records[9_999:], results[9_999:])

@@ -239,6 +239,77 @@ func TestOthersRecords(t *testing.T) {
 	}
 }
 
+// TestOthersLists: lists and files have the records of one's own workspace alone, also behind a
+// record of another one.
+func TestOthersLists(t *testing.T) {
+	s := open(t, quiet)
+	ws, _ := s.fill("Acme")
+	issues, _ := s.Machine.Issues(ws, workspace.Page{Limit: 1})
+	keys, _ := s.Machine.Keys(ws, workspace.Page{Limit: 1})
+	other, _ := s.signUp("other")
+	s.does(workspace.KindSaveFlow, &workspace.SaveFlow{
+		Workspace: other, ID: enginetest.ID("own"),
+		Document: workspace.FlowDocument{Name: "own", Access: "public"},
+	})
+	s.who = &owner.Visitor{Person: 1, Token: "t", Workspace: other}
+	for path, c := range map[string]struct {
+		rows   int
+		theirs string
+	}{
+		"/runs":        {0, workspaceapi.NounRun.Text(enginetest.ID("run"))},
+		"/inspections": {0, workspaceapi.NounRun.Text(enginetest.ID("run"))},
+		"/flows":       {1, workspaceapi.NounFlow.Text(enginetest.ID("flow"))},
+		"/issues":      {0, workspaceapi.NounIssue.Text(issues[0].ID)},
+		"/purchases":   {0, workspaceapi.NounPurchase.Text(enginetest.ID("purchase"))},
+		"/keys":        {1, workspaceapi.NounKey.Text(keys[0].ID)},
+		"/history":     {0, workspaceapi.NounAct.Text(enginetest.ID("act"))},
+	} {
+		for _, query := range []string{"", "?cursor=" + c.theirs} {
+			body := s.sees(owner.Root + path + query)
+			file := s.ask("GET", owner.Root+path+".csv"+query, nil)
+			require.Equal(t, 200, file.status, path)
+			for _, text := range []string{"Acme", c.theirs} {
+				require.NotContains(t, body, text, path)
+				require.NotContains(t, file.body, text, path)
+			}
+			if query == "" {
+				require.Equal(t, 1+c.rows, strings.Count(file.body, "\n"), "%s: %s", path, file.body)
+			}
+		}
+	}
+}
+
+// TestWalksAreBounded: a page that has looked at so many records leads on, where none of them is
+// listed, too; a file says that it may be short.
+func TestWalksAreBounded(t *testing.T) {
+	s := open(t, quiet)
+	ws, _ := s.signUp("many")
+	s.who = &owner.Visitor{Person: 1, Token: "t", Workspace: ws}
+	for i := range 5 {
+		s.does(workspace.KindSaveFlow, &workspace.SaveFlow{
+			Workspace: ws, ID: enginetest.ID(fmt.Sprint("flow ", i)),
+			Document: workspace.FlowDocument{Name: fmt.Sprintf("Flow number %d.", i), Access: "public"},
+		})
+	}
+	const flows = owner.Root + "/flows"
+	missing := "Rows may be missing"
+	require.NotContains(t, s.ask("GET", flows+".csv", nil).body, missing)
+	s.pages.WalkAtMost(3, 3)
+	file := s.ask("GET", flows+".csv", nil).body
+	require.Equal(t, 3, strings.Count(file, "Flow number"))
+	require.Contains(t, file, missing)
+	next := regexp.MustCompile(`href="(/console/flows\?cursor=[^"]+)" rel="next"`)
+	for query, listed := range map[string]int{"": 3, "?only=failing": 0} {
+		body := s.sees(flows + query)
+		require.Equal(t, listed, strings.Count(body, "Flow number"), query)
+		found := next.FindStringSubmatch(strings.ReplaceAll(body, "&amp;", "&"))
+		require.Len(t, found, 2, "%s: %s", query, body)
+		body = s.sees(found[1])
+		require.Equal(t, min(listed, 2), strings.Count(body, "Flow number"), query)
+		require.NotContains(t, body, `rel="next"`)
+	}
+}
+
 // TestWhoMayLook: a signed-in person; others get advice.
 func TestWhoMayLook(t *testing.T) {
 	s := open(t, quiet)
@@ -294,7 +365,7 @@ func TestListsArePaged(t *testing.T) {
 	}
 	path, seen := owner.Root+"/flows?only=unknown", 0
 	for _, count := range []string{
-		"50 flows on this page. The next page goes on.", "50 flows on this page. The next page goes on.",
+		"50 flows on this page; more on the next.", "50 flows on this page; more on the next.",
 		"20 flows on this page, the last one.",
 	} {
 		body := s.sees(path)

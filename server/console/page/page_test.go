@@ -385,7 +385,7 @@ func TestAPagerSaysHowManyThereAre(t *testing.T) {
 	last := page.Pager{First: "first"}
 	require.Equal(t, "1 run", only.Of(1, "run").Count)
 	require.Equal(t, "1,200 deliveries", only.Of(1200, "delivery").Count)
-	require.Equal(t, "50 runs on this page. The next page goes on.", first.Of(50, "run").Count)
+	require.Equal(t, "50 runs on this page; more on the next.", first.Of(50, "run").Count)
 	require.Equal(t, "2 runs on this page, the last one.", last.Of(2, "run").Count)
 	require.Empty(t, last.Of(0, "run").Count)
 	require.Equal(t, "next", first.Of(50, "run").Next)

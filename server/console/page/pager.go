@@ -16,7 +16,7 @@ func (p Pager) Of(rows int, what string) Pager {
 	case rows == 0:
 		p.Count = ""
 	case p.Next != "":
-		p.Count += " on this page. The next page goes on."
+		p.Count += " on this page; more on the next."
 	case p.First != "":
 		p.Count += " on this page, the last one."
 	}
