@@ -261,7 +261,7 @@ func (t *turn) holdRoom(e *accounts.Environment, customer uint32, now int64) eng
 		return engine.OutcomeHoldLimit
 	}
 	if t.reservationsFull(customer) {
-		t.forgetReservations() // it may be for what nobody can ask for any more
+		t.forgetReservations() // it may be full of closed ones that need not be kept
 	}
 	if t.reservationsFull(customer) {
 		t.Answer(&Shortage{
