@@ -21,8 +21,8 @@ var since = flag.String("since", "", "count what commits since this one took awa
 
 // remodelling lists the commits that changed how the server is written, those that made it longer
 // (packages and types of their own) as well as those that made it shorter. Some mend a mistake on
-// the way; what adds something new, as the types of sdk/go, is not among them, nor is what changed
-// only code that is newer than the remodelling.
+// the way. What adds something new, as the types of sdk/go, is not among them, nor is what
+// shortened code that had just been added.
 //
 //go:embed testdata/remodelling
 var remodelling string
