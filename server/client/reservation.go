@@ -443,8 +443,8 @@ func readExtension(f *form.Reader, c *billing.ExtendReservation) {
 }
 
 // extendReservation is POST /reservations/{reservationId}/extend. Only this one of a reservation's
-// requests takes effect again when it is repeated, so an Idempotency-Key guards it alone against
-// that.
+// requests takes effect again when it is repeated: an Idempotency-Key has it carried out once. The
+// keys of the others only have another body refused.
 func (a *API) extendReservation(x *server.Exchange, id [16]byte) *server.Fault {
 	p := principal(x)
 	c := billing.ExtendReservation{Env: p.Env, ID: id, KeyBudget: p.Budget, Bindings: p.Bindings}

@@ -118,8 +118,8 @@ func (p *Purchases) decideLink(
 	}
 	account, _ := p.machine.Account(v.Workspace, p.now())
 	c := &workspace.ChooseWorkspace{Session: asker(x).Session, ID: account.ID}
-	if fault := p.do(x, workspace.KindChooseWorkspace,
-		c); fault != nil { // it is approved all the same
+	if fault := p.do(x, workspace.KindChooseWorkspace, c); fault != nil {
+		// It is approved all the same.
 		p.log.Warn("a session does not work in what its person has approved",
 			"request_id", string(x.RequestID()), "code", fault.Code)
 	}

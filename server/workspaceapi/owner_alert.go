@@ -34,8 +34,8 @@ func (a *Alerts) askAgain(x *server.Exchange, flow [16]byte) *server.Fault {
 	return a.answerAlerts(x, flow, nil, "")
 }
 
-// FaultAsked is what a form that asks again gets where another one came before: the same, sent
-// twice, or a newer one. Whether the mail of that one went out was answered there.
+// FaultAsked answers a repeated form: the same one sent twice, or one older than another that was
+// sent. Whether the mail of that one went out was answered there.
 var FaultAsked = server.NewFault(409, "link_asked", "A link was asked for before").With(
 	"No other one was sent.")
 
