@@ -48,9 +48,13 @@ func TestTakenAway(t *testing.T) {
 	}
 	changelog, err := os.ReadFile(filepath.Join(root, "CHANGELOG.md"))
 	require.NoError(t, err)
+	var missing []string
 	for _, row := range takenAway(t, "of the remodelling", alone...) {
-		require.True(t, strings.Contains(string(changelog), row+"\n"), "CHANGELOG.md needs the row\n%s", row)
+		if !strings.Contains(string(changelog), row+"\n") {
+			missing = append(missing, row)
+		}
 	}
+	report(t, "CHANGELOG.md has these rows", missing)
 	if *since != "" {
 		takenAway(t, "since "+*since, *since+"..")
 	}
