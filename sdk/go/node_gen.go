@@ -121,7 +121,7 @@ type ClusterMember struct {
 	LastSeenAt *time.Time `json:"lastSeenAt,omitempty"`
 	// ClockAheadMS is how far its clock is ahead of this node's, 0 when unknown or not reachable.
 	ClockAheadMS int64 `json:"clockAheadMs"`
-	// Problem is what keeps it from taking part, "" for nothing that is known.
+	// Problem says why the node cannot take part; it is empty if no problem is known.
 	Problem string `json:"problem"`
 	// Version is the newest cluster version that its build knows, -1 while it is not reachable.
 	Version int64 `json:"version"`

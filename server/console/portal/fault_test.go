@@ -259,7 +259,7 @@ func TestHoldsAndBudgets(t *testing.T) {
 	n.get(release).is(403, "cannot be done here")
 	n.send(ben, release, nil).is(403, "cannot be done here")
 
-	// Why nothing is taken is said in words of theirs: budgets are their provider's.
+	// Customers do not know their provider's budgets: the refusal does not name them.
 	n.Do(t, billing.KindFreezeBudget, &billing.FreezeBudget{Env: n.env, Key: "ada's", Frozen: true})
 	frozen := n.get(at).is(200, "Your provider has paused this. Contact them to resume.")
 	require.NotContains(t, frozen.body, "ada&#39;s")
