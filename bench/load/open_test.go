@@ -96,7 +96,7 @@ func TestHTMLStandsAlone(t *testing.T) {
 	text = page.String()
 	require.Equal(t, 2+2*4, strings.Count(text, "<svg "))
 	require.Contains(t, text, "What a sceptic says")
-	require.Equal(t, 8, strings.Count(text, "<dt>"))
+	require.Equal(t, 9, strings.Count(text, "<dt>"))
 	require.Contains(t, text, "<td>restart, 10M events of log</td>")
 	standsAlone(t, text)
 }

@@ -28,6 +28,10 @@ func (f *Figures) Doubts() []Doubt {
 				"The rows with HTTP compare services; those without say what HTTP costs.",
 		},
 		{
+			"Checks and events are sent to the leader; a load balancer spreads them.",
+			"Events through all nodes have a row of their own.",
+		},
+		{
 			"Three nodes share a disk, a kernel and two cores, with no network between them.",
 			"One part puts 1 ms each way between the nodes, by proxies whose processor time is the generator's. " +
 				"Disk and cores stay shared, which favours the peers: they keep one copy, but for etcd.",

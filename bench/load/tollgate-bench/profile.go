@@ -11,7 +11,7 @@ import (
 
 // profileCommand says where the processor time of the rows over HTTP goes.
 type profileCommand struct {
-	Scenario []load.Scenario `arg:"" optional:"" help:"check (on the leader), ingest, ingest-batch; these three when none is given."`
+	Scenario []load.Scenario `arg:"" optional:"" help:"check and ingest (on the leader), ingest-batch; these three when none is given."`
 	Tollgate string          `default:"bin/tollgate" help:"The program of the cluster."`
 	Floor    bool            `help:"Also of floor: the least that three nodes must do."`
 	loadFlags
@@ -25,7 +25,7 @@ func (c *profileCommand) Run(ctx context.Context) error {
 	var reports []load.ProfileReport
 	for _, scenario := range c.Scenario {
 		names := []string{"tollgate"}
-		if scenario == load.ScenarioCheck {
+		if scenario == load.ScenarioCheck || scenario == load.ScenarioIngest {
 			names[0] = "tollgate-leader"
 		}
 		if c.Floor {
