@@ -29,7 +29,7 @@ func (f *Figures) Doubts() []Doubt {
 		},
 		{
 			"Checks and events are sent to the leader; a load balancer spreads them.",
-			"Events through all nodes have a row of their own.",
+			"One that asks /leader does not. Events through all nodes have a row of their own.",
 		},
 		{
 			"Three nodes share a disk, a kernel and two cores, with no network between them.",

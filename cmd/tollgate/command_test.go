@@ -38,6 +38,7 @@ type lone struct{}
 func (lone) Status() any              { return map[string]any{"nodeId": "n1"} }
 func (lone) NotReady() []admin.Reason { return nil }
 func (lone) Causes() []string         { return nil }
+func (lone) Leads() bool              { return true }
 
 // Change makes every change but a promotion.
 func (lone) Change(_ context.Context, c admin.MemberChange) error {

@@ -36,6 +36,7 @@ import (
 type members struct {
 	removed map[string]bool // members that were, and are no more
 	reasons atomic.Pointer[[]admin.Reason]
+	follows atomic.Bool
 	changes atomic.Pointer[admin.MemberChange]
 	caught  bool // whether node4 has caught up, so that it may be promoted
 }
@@ -48,6 +49,7 @@ func (m *members) NotReady() []admin.Reason {
 	return nil
 }
 func (m *members) Causes() []string { return []string{"no_leader", "clock_off"} }
+func (m *members) Leads() bool      { return !m.follows.Load() }
 
 // Change knows one member, node4, which it refuses to promote.
 func (m *members) Change(_ context.Context, c admin.MemberChange) error {
@@ -422,11 +424,17 @@ func TestHealthAndMetrics(t *testing.T) {
 	open := func(path string) answer { return n.send("GET", path, "", "", "") }
 	require.Equal(t, 200, open("/healthz").status)
 	require.Equal(t, 200, open("/readyz").status)
+	a := open("/leader")
+	require.Equal(t, 200, a.status)
+	require.Equal(t, map[string]any{"status": "leader", "reasons": []any{}}, a.body)
 	n.members.reasons.Store(&[]admin.Reason{
 		{Cause: "no_leader", Group: "billing", Text: "no leader is known"},
 		{Cause: "clock_off", Text: "the clock is 12 s off"},
 	})
-	a := open("/readyz")
+	a = open("/leader")
+	require.Equal(t, 503, a.status, "a leader that is not ready")
+	require.Equal(t, 200, open("/leader?exclude=clock_off,no_leader").status)
+	a = open("/readyz")
 	require.Equal(t, 503, a.status)
 	leaderless := map[string]any{
 		"cause": "no_leader", "group": "billing", "text": "no leader is known",
@@ -440,6 +448,15 @@ func TestHealthAndMetrics(t *testing.T) {
 	a = open("/readyz?exclude=no_leder")
 	require.Equal(t, 400, a.status)
 	require.Contains(t, a.raw, "no_leader")
+	n.members.reasons.Store(nil)
+	n.members.follows.Store(true)
+	require.Equal(t, 200, open("/readyz").status)
+	a = open("/leader")
+	require.Equal(t, 503, a.status)
+	require.Equal(t, map[string]any{"status": "not leader", "reasons": []any{map[string]any{
+		"cause": "not_leader", "group": "billing", "text": "another node leads",
+	}}}, a.body)
+	require.Equal(t, 400, open("/leader?exclude=not_leader").status)
 	require.Equal(t, "n1", n.call("GET", "cluster", "").is(200, "").data()["nodeId"])
 
 	n.call("POST", "accounts", `{"name":"demo"}`).is(201, "")

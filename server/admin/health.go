@@ -39,9 +39,23 @@ func (n *nodeTools) healthy(x *server.Exchange) {
 	x.Bare(200, "application/json", []byte(`{"status":"ok"}`))
 }
 
-// ready is GET /readyz: this node serves; if not, why. ?exclude= names causes that are not to
-// count, with commas between them, for callers who want an answer all the same.
-func (n *nodeTools) ready(x *server.Exchange) {
+// ready is GET /readyz: this node serves; if not, why.
+func (n *nodeTools) ready(x *server.Exchange) { n.probe(x, "ready", nil) }
+
+// leader is GET /leader: this node serves, and leads the billing group. A request that it is sent
+// is not handed on to another node.
+func (n *nodeTools) leader(x *server.Exchange) {
+	var more []Reason
+	if !n.state.Leads() {
+		more = []Reason{{"not_leader", "billing", "another node leads"}}
+	}
+	n.probe(x, "leader", more)
+}
+
+// probe answers 200 and what the node is, or 503 and why it is not: the reasons why it is not
+// ready, and more. ?exclude= names causes that are not to count, with commas between them, for
+// callers who want an answer all the same.
+func (n *nodeTools) probe(x *server.Exchange, what string, more []Reason) {
 	var excluded []string
 	if text := string(x.Ctx.QueryArgs().Peek("exclude")); text != "" {
 		excluded = strings.Split(text, ",")
@@ -57,15 +71,16 @@ func (n *nodeTools) ready(x *server.Exchange) {
 	reasons := slices.DeleteFunc(n.state.NotReady(), func(r Reason) bool {
 		return slices.Contains(excluded, r.Cause)
 	})
+	reasons = append(reasons, more...)
 	var j server.JSON
 	j.Open('{')
 	status := 200
 	if len(reasons) == 0 {
-		j.Text("status", "ready")
+		j.Text("status", what)
 	} else {
 		status = 503
 		x.Ctx.Response.Header.Set("Retry-After", "1")
-		j.Text("status", "not ready")
+		j.Text("status", "not "+what)
 	}
 	j.Array("reasons")
 	for _, reason := range reasons {

@@ -115,6 +115,7 @@ func (a *API) plainRoutes() []server.Route {
 		{Method: "GET", Path: "/metrics", Operation: "metrics", Handle: a.nodeTools.measure},
 		{Method: "GET", Path: "/healthz", Operation: "healthz", Handle: a.nodeTools.healthy},
 		{Method: "GET", Path: "/readyz", Operation: "readyz", Handle: a.nodeTools.ready},
+		{Method: "GET", Path: "/leader", Operation: "leader", Handle: a.nodeTools.leader},
 		{
 			Method: "GET", Path: "/debug/pprof", Operation: "profiles",
 			Access: server.AccessOperator, Handle: a.nodeTools.profile,

@@ -55,6 +55,7 @@ func (cluster) Status() any {
 }
 func (cluster) NotReady() []admin.Reason { return nil }
 func (cluster) Causes() []string         { return nil }
+func (cluster) Leads() bool              { return true }
 func (cluster) Change(context.Context, admin.MemberChange) error {
 	return errors.New("this cluster has fixed members")
 }

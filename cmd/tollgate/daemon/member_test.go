@@ -30,6 +30,17 @@ func TestADownMemberIsSaidToBe(t *testing.T) {
 		_, err := status(false)
 		return err == nil
 	}, patience, 50*time.Millisecond)
+	leaders := 0
+	for _, node := range n.all {
+		switch code, text := n.get(node.settings.Ops, "/leader?exclude=disk_low"); code {
+		case 200:
+			leaders++
+			require.True(t, clusterView{node.cluster}.Leads())
+		default:
+			require.Contains(t, text, `"cause":"not_leader"`)
+		}
+	}
+	require.Equal(t, 1, leaders)
 	gone := n.all[2]
 	require.NoError(t, gone.cluster.Close())
 	// On a busy machine another voter may not have answered of late for a moment.

@@ -27,7 +27,7 @@ func TestEveryAnswerIsProtected(t *testing.T) {
 	ops := []string{
 		"/", "/nothing", "/console", "/console/sign-in", "/console/nothing", "/console/cluster",
 		"/console/accounts/x/live", "/mails", "/login", "/login/callback?state=x", "/favicon.ico",
-		"/metrics", "/healthz", "/readyz", "/debug/pprof", "/api/v1/admin/nothing", "/docs",
+		"/metrics", "/healthz", "/readyz", "/leader", "/debug/pprof", "/api/v1/admin/nothing", "/docs",
 	}
 	for address, list := range map[string][]string{
 		settings.HTTP: append(public, n.described(settings.HTTP, "/openapi.json")...),

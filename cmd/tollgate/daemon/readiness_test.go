@@ -39,7 +39,7 @@ func TestProfilesAreOnTheOperationsListenerOnly(t *testing.T) {
 			require.Equal(t, 404, status, text)
 		}
 	}
-	for _, path := range []string{"/metrics", "/readyz", "/healthz", "/api/v1/admin/cluster"} {
+	for _, path := range []string{"/metrics", "/readyz", "/leader", "/healthz", "/api/v1/admin/cluster"} {
 		status, text := n.get(one.HTTP, path)
 		require.Equal(t, 404, status, text)
 	}

@@ -32,6 +32,12 @@ func (clusterView) Causes() []string {
 	return names
 }
 
+// Leads reports whether the node leads the billing group.
+func (v clusterView) Leads() bool {
+	_, leads := v.node.Billing().Leads()
+	return leads
+}
+
 // Change changes the members, or says why they were not changed.
 func (v clusterView) Change(ctx context.Context, c admin.MemberChange) error {
 	err := v.change(ctx, c)
