@@ -87,6 +87,9 @@ func (r *Run) restart(ctx context.Context, p Process, node string) (one Restart,
 	if err = kill(ctx, p); err != nil {
 		return one, err
 	}
+	if err = TouchMemory(ctx, r.Touch); err != nil {
+		return one, err
+	}
 	begin := time.Now()
 	if _, err = r.Faults.Restart(ctx, p.Name); err != nil {
 		return one, err

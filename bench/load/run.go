@@ -77,6 +77,8 @@ type Config struct {
 	// AuditPatience bounds how long audit events may take to appear in the journal, and how long a
 	// node may lag with what it makes durable.
 	AuditPatience time.Duration
+	// Touch is how many bytes of free memory are touched before anything is measured.
+	Touch uint64
 	// Seed is of the draw of customers.
 	Seed uint64
 	// MaxGenerator is the share of the machine's cores that the generator may use; 0 is 0.7.
@@ -211,6 +213,9 @@ func (r *Run) carryOut(ctx context.Context, during func(ctx context.Context, beg
 		}
 	}
 	report.Setup = time.Since(begin)
+	if err := TouchMemory(ctx, r.Touch); err != nil {
+		return report, nil, err
+	}
 	before, err := r.witness(ctx)
 	if err != nil {
 		return report, nil, err

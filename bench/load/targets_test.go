@@ -287,6 +287,8 @@ func TestTargetsOfBenchmarks(t *testing.T) {
 	var f load.Figures
 	f.Benchmarks, err = load.Benchmarks(strings.NewReader(`goos: linux
 BenchmarkCheck/1000000-2	100	480.5 ns/op	470 cpu-ns/check	0 B/op	0 allocs/op
+BenchmarkCheck/1000000-2	100	700 ns/op	690 cpu-ns/check	0 B/op	0 allocs/op
+BenchmarkCheck/1000000-2	100	470 ns/op	460 cpu-ns/check	0 B/op	0 allocs/op
 BenchmarkCheckTogether/1000000-2	100	290.4 ns/op	0 B/op	0 allocs/op
 BenchmarkApplyUsage/1000	100	400 ns/op	400 cpu-ns/event	2500000 events/s
 BenchmarkApplyUsage/1000000-50M-keys	100	800 ns/op	730 cpu-ns/event	1250000 events/s

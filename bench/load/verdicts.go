@@ -431,9 +431,9 @@ func restart(of func(*Figures) *RecoverReport, most time.Duration, customers, ev
 }
 
 // Benchmarks reads what `go test -bench` prints: value by unit, by name without the number of
-// processors. Of several runs of one the last counts.
+// processors. Of several runs of one the median counts, unit by unit.
 func Benchmarks(output io.Reader) (map[string]map[string]float64, error) {
-	all := map[string]map[string]float64{}
+	runs := map[string]map[string][]float64{}
 	lines := bufio.NewScanner(output)
 	for lines.Scan() {
 		fields := strings.Fields(lines.Text())
@@ -446,18 +446,26 @@ func Benchmarks(output io.Reader) (map[string]map[string]float64, error) {
 				name = name[:at]
 			}
 		}
-		values := map[string]float64{}
+		if runs[name] == nil {
+			runs[name] = map[string][]float64{}
+		}
 		for i := 2; i+1 < len(fields); i += 2 {
 			value, err := strconv.ParseFloat(fields[i], 64)
 			if err != nil {
 				return nil, fmt.Errorf("benchmark %s: %w", name, err)
 			}
-			values[fields[i+1]] = value
+			runs[name][fields[i+1]] = append(runs[name][fields[i+1]], value)
 		}
-		all[name] = values
 	}
 	if err := lines.Err(); err != nil {
 		return nil, fmt.Errorf("benchmarks: %w", err)
+	}
+	all := make(map[string]map[string]float64, len(runs))
+	for name, units := range runs {
+		all[name] = make(map[string]float64, len(units))
+		for unit, values := range units {
+			all[name][unit] = median(values)
+		}
 	}
 	return all, nil
 }

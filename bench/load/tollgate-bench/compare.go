@@ -224,6 +224,7 @@ type loadFlags struct {
 	Warmup      time.Duration `default:"2s" help:"Load before the measurement."`
 	Duration    time.Duration `short:"d" default:"10s" help:"Length of the measurement."`
 	AuditSample int           `default:"200" help:"For how many customers audit events are compared with checks."`
+	TouchMiB    int           `name:"touch-mib" default:"4096" help:"How much free memory is touched before anything is measured: the host of a virtual machine takes it back meanwhile."`
 	Seed        uint64        `default:"1" help:"Of the draw of customers."`
 	MaxLate     time.Duration `default:"10ms" help:"How late the generator of an open loop may be (p99); beyond it nothing is reported."`
 	JSON        bool          `name:"json" help:"Print JSON instead of tables."`
@@ -255,6 +256,7 @@ func (f *loadFlags) config(scenario load.Scenario) load.Config {
 		Plan: f.Plan, Feature: f.Feature, Scenario: scenario, Connections: f.Connections,
 		Customers: f.Customers, Batch: f.Batch, Warmup: f.Warmup, Duration: f.Duration, Seed: f.Seed,
 		AuditSample: f.AuditSample, MaxLate: f.MaxLate, AuditPatience: 10 * time.Second,
+		Touch: uint64(f.TouchMiB) << 20,
 	}
 	if c.Connections == 0 {
 		switch c.Connections = 256; scenario {

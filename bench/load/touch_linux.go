@@ -1,0 +1,37 @@
+package load
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// touchStep is how much memory is asked for at a time.
+const touchStep = 64 << 20
+
+// TouchMemory writes to free memory, size bytes or half of what is free, and gives it back to the
+// kernel. The host of a virtual machine takes back memory that is free there, and whoever is given a
+// page of it next pays for the host's work: 9 µs in place of 0.3, where this was measured. Without
+// TouchMemory that is a part of what a system takes that grows, and none of what another does.
+func TouchMemory(ctx context.Context, size uint64) error {
+	size = min(size, FreeMemory()/2) / touchStep * touchStep
+	if size == 0 {
+		return nil
+	}
+	memory, err := unix.Mmap(-1, 0, int(size), unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		return fmt.Errorf("touch free memory: %w", err)
+	}
+	for rest := memory; len(rest) > 0 && err == nil && ctx.Err() == nil; rest = rest[touchStep:] {
+		err = unix.Madvise(rest[:touchStep], unix.MADV_POPULATE_WRITE)
+	}
+	if unmapped := unix.Munmap(memory); err == nil {
+		err = unmapped
+	}
+	if err != nil {
+		return fmt.Errorf("touch free memory: %w", err)
+	}
+	return ctx.Err()
+}
