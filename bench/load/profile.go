@@ -10,6 +10,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -22,6 +24,8 @@ type ProfileReport struct {
 	Report
 	// Parts are those of all nodes together; what a unit takes in each, in seconds.
 	Parts map[string]float64
+	// Profiles are those of the processes, as Go's tools read them.
+	Profiles [][]byte `json:"-"`
 }
 
 // Profile puts the load on, and has each node profile itself meanwhile. Parts add up to the
@@ -35,16 +39,15 @@ func (r *Run) Profile(ctx context.Context) (ProfileReport, error) {
 		}
 		profile = r.profileNodes
 	}
-	var profiles [][]byte
 	all, _, err := r.carryOut(ctx, func(ctx context.Context, _ time.Time) (err error) {
-		profiles, err = profile(ctx, r.Duration)
+		report.Profiles, err = profile(ctx, r.Duration)
 		return err
 	})
 	report.Report = all
 	if err != nil {
 		return report, err
 	}
-	for i, profile := range profiles {
+	for i, profile := range report.Profiles {
 		samples, err := sampled(ctx, profile)
 		if err != nil {
 			return report, err
@@ -77,24 +80,41 @@ func (r *Run) profileNodes(ctx context.Context, lasts time.Duration) ([][]byte, 
 }
 
 // sampled is how many seconds of a profile belong to each part. Go's own tool reads it.
-func sampled(ctx context.Context, profile []byte) (samples map[string]float64, err error) {
-	file, err := os.CreateTemp("", "tollgate-bench-")
+func sampled(ctx context.Context, profile []byte) (map[string]float64, error) {
+	text, err := pprof(ctx, [][]byte{profile}, "-traces")
 	if err != nil {
-		return nil, fmt.Errorf("profile: %w", err)
-	}
-	defer func() { err = errors.Join(err, os.Remove(file.Name())) }()
-	_, err = file.Write(profile)
-	if err = errors.Join(err, file.Close()); err != nil {
-		return nil, fmt.Errorf("profile: %w", err)
-	}
-	command := exec.CommandContext(ctx, "go", "tool", "pprof", "-traces", file.Name())
-	var problems bytes.Buffer
-	command.Stderr = &problems
-	text, err := command.Output()
-	if err != nil {
-		return nil, fmt.Errorf("go tool pprof: %w\n%s", err, &problems)
+		return nil, err
 	}
 	return traces(bytes.NewReader(text))
+}
+
+// MergeProfiles merges profiles into one, for `go build -pgo`.
+func MergeProfiles(ctx context.Context, profiles [][]byte) ([]byte, error) {
+	return pprof(ctx, profiles, "-proto", "-output=/dev/stdout")
+}
+
+// pprof returns what `go tool pprof` prints of profiles.
+func pprof(ctx context.Context, profiles [][]byte, flags ...string) (printed []byte, err error) {
+	folder, err := os.MkdirTemp("", "tollgate-bench-")
+	if err != nil {
+		return nil, fmt.Errorf("profile: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	args := append([]string{"tool", "pprof"}, flags...)
+	for i, profile := range profiles {
+		file := filepath.Join(folder, strconv.Itoa(i))
+		if err = os.WriteFile(file, profile, 0o600); err != nil {
+			return nil, fmt.Errorf("profile: %w", err)
+		}
+		args = append(args, file)
+	}
+	command := exec.CommandContext(ctx, "go", args...)
+	var problems bytes.Buffer
+	command.Stderr = &problems
+	if printed, err = command.Output(); err != nil {
+		return nil, fmt.Errorf("go tool pprof: %w\n%s", err, &problems)
+	}
+	return printed, nil
 }
 
 // traces reads what `go tool pprof -traces` prints: samples between lines of dashes, each a

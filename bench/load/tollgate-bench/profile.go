@@ -14,6 +14,7 @@ type profileCommand struct {
 	Scenario []load.Scenario `arg:"" optional:"" help:"check and ingest (on the leader), ingest-batch; these three when none is given."`
 	Tollgate string          `default:"bin/tollgate" help:"The program of the cluster."`
 	Floor    bool            `help:"Also of floor: the least that three nodes must do."`
+	PGO      string          `name:"pgo" type:"path" placeholder:"FILE" help:"Also write the nodes' profiles, merged, for go build -pgo."`
 	loadFlags
 }
 
@@ -39,6 +40,11 @@ func (c *profileCommand) Run(ctx context.Context) error {
 			reports = append(reports, report)
 		}
 	}
+	if c.PGO != "" {
+		if err := c.merge(ctx, reports); err != nil {
+			return err
+		}
+	}
 	if c.JSON {
 		return load.JSON(reports, os.Stdout)
 	}
@@ -61,4 +67,19 @@ func (c *profileCommand) measure(ctx context.Context, name string, scenario load
 		return report, err
 	}
 	return run.Profile(ctx)
+}
+
+// merge writes the profiles of the reports but for those of floor, which is another program.
+func (c *profileCommand) merge(ctx context.Context, reports []load.ProfileReport) error {
+	var profiles [][]byte
+	for _, report := range reports {
+		if report.System != "floor" {
+			profiles = append(profiles, report.Profiles...)
+		}
+	}
+	merged, err := load.MergeProfiles(ctx, profiles)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(c.PGO, merged, 0o644)
 }
