@@ -18,7 +18,6 @@ import (
 //schema:declared
 //schema:split head tail 33
 //schema:straight
-//schema:quick
 type usageEntry struct {
 	// Subscription, Feature and Period tell where the event counted: the subscription's row, the
 	// feature's number, the period's number. They are 0 if it is unpriced (Period 0 is also the

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/decimal"
 	"tollgate/engine/journal"
 	"tollgate/engine/rollup"
 	"tollgate/engine/wire"
@@ -129,61 +130,96 @@ var CountVersions = rollup.Versions{journal.PartUsage: 1, journal.PartAudit: 2}
 func CountRecord(r journal.Record, add func(rollup.Cell)) {
 	switch r.Kind {
 	case journal.KindUsage:
-		var u usageEntry
-		var c RecordUsage
-		if decodeCounted(r.Payload, &u, &c) {
-			countUsage(r, &u, c.Env, rollup.Cell{Events: 1, Units: c.Units}, add)
-		}
-	case journal.KindVoid, journal.KindAmend:
-		var k correctionEntry
-		var c RecordUsage
-		if wire.Decode(r.Payload, &k) != nil || wire.Decode(k.Original.Record, &c) != nil {
-			return
-		}
-		cell := rollup.Cell{Units: k.Delta}
-		if r.Kind == journal.KindVoid {
-			cell.Events = -1
-		}
-		countUsage(r, &k.Original, c.Env, cell, add)
-	case journal.KindAudit:
-		block, err := openAudits(r.Payload)
-		if err != nil {
-			return // Apply refuses what does not decode, and records of another version are not ours
-		}
-		for block.next() {
-			c := &block.check
-			cell := rollup.Cell{Key: rollup.Key{
-				Owner: rollup.Environment(c.Env), Item: uint32(c.Reason), Hour: rollup.HourOf(c.At),
-			}, Events: 1}
-			add(cell)
-			if cell.Owner = uint64(c.CustomerRow); c.Reason != ReasonAllowed && cell.Owner != 0 {
-				add(cell)
+		feature, env, units, ok := quickCounted(r.Payload)
+		if !ok {
+			if feature, env, units, ok = decodeCounted(r.Payload); !ok {
+				return
 			}
 		}
+		countUsage(r, feature, env, rollup.Cell{Events: 1, Units: units}, add)
+	case journal.KindVoid, journal.KindAmend:
+		countCorrection(r, add)
+	case journal.KindAudit:
+		countChecks(r, add)
 	}
 }
 
-// decodeCounted decodes the counted fields of a usage event, without an allocation.
-func decodeCounted(payload []byte, u *usageEntry, c *RecordUsage) bool {
-	if !u.quick(payload) {
-		*u = usageEntry{}
-		w := wire.NewDecoder(payload)
-		u.head(&w)
+func countCorrection(r journal.Record, add func(rollup.Cell)) {
+	var k correctionEntry
+	var c RecordUsage
+	if wire.Decode(r.Payload, &k) != nil || wire.Decode(k.Original.Record, &c) != nil {
+		return
 	}
+	cell := rollup.Cell{Units: k.Delta}
+	if r.Kind == journal.KindVoid {
+		cell.Events = -1
+	}
+	countUsage(r, k.Original.Feature, c.Env, cell, add)
+}
+
+func countChecks(r journal.Record, add func(rollup.Cell)) {
+	block, err := openAudits(r.Payload)
+	if err != nil {
+		return // Apply refuses what does not decode, and records of another version are not ours
+	}
+	for block.next() {
+		c := &block.check
+		cell := rollup.Cell{Key: rollup.Key{
+			Owner: rollup.Environment(c.Env), Item: uint32(c.Reason), Hour: rollup.HourOf(c.At),
+		}, Events: 1}
+		add(cell)
+		if cell.Owner = uint64(c.CustomerRow); c.Reason != ReasonAllowed && cell.Owner != 0 {
+			add(cell)
+		}
+	}
+}
+
+// quickCounted finds the counted fields of a usage event of the usual form, and passes over the
+// others: what they hold was checked when they were recorded.
+func quickCounted(payload []byte) (feature, env uint32, units decimal.Decimal, ok bool) {
+	const featureTag, recordTag, envTag, unitsTag = 2 << 3, 8<<3 | 2, 1 << 3, 11<<3 | 2
+	q := wire.Quick(payload)
+	at := q.Seek(0, featureTag)
+	if q.Is(at, featureTag) {
+		feature, at = quickUint32(q, at+1)
+	}
+	if at = q.Seek(at, recordTag); !q.Is(at, recordTag) {
+		return 0, 0, units, false
+	}
+	q, _ = q.Blob(at + 1)
+	at = 0
+	if q.Is(at, envTag) {
+		env, at = quickUint32(q, at+1)
+	}
+	if at = q.Seek(at, unitsTag); q.Is(at, unitsTag) {
+		units, at = q.Decimal(at + 1)
+	}
+	return feature, env, units, len(q) > 0 && at <= len(q)
+}
+
+func quickUint32(q wire.Quick, at int) (v uint32, next int) {
+	n, next := q.Uint(at, 1<<32-1)
+	return uint32(n), next
+}
+
+// decodeCounted decodes a usage event of any form for quickCounted.
+func decodeCounted(payload []byte) (feature, env uint32, units decimal.Decimal, ok bool) {
+	var u usageEntry
+	w := wire.NewDecoder(payload)
+	u.head(&w)
 	if len(u.Record) == 0 {
-		return false
+		return 0, 0, units, false
 	}
-	if c.quick(u.Record) {
-		return true
-	}
-	*c = RecordUsage{}
-	w := wire.NewDecoder(u.Record)
+	var c RecordUsage
+	w = wire.NewDecoder(u.Record)
 	c.Fields(&w)
-	return w.Close() == nil
+	return u.Feature, c.Env, c.Units, w.Close() == nil
 }
 
-func countUsage(r journal.Record, u *usageEntry, env uint32, c rollup.Cell, add func(rollup.Cell)) {
-	c.Key = rollup.Key{Owner: uint64(r.Owner), Item: u.Feature, Hour: rollup.HourOf(r.At)}
+func countUsage(
+	r journal.Record, feature, env uint32, c rollup.Cell, add func(rollup.Cell),
+) {
+	c.Key = rollup.Key{Owner: uint64(r.Owner), Item: feature, Hour: rollup.HourOf(r.At)}
 	add(c)
 	c.Owner = rollup.Environment(env)
 	add(c)

@@ -5,7 +5,6 @@ package billing
 import (
 	"strconv"
 
-	"tollgate/engine"
 	"tollgate/engine/billing/internal/accounts"
 	"tollgate/engine/billing/internal/book"
 	"tollgate/engine/billing/internal/budgets"
@@ -1340,62 +1339,6 @@ func (v *usageEntry) tail(w *wire.Codec) {
 	w.Bool(10, &v.Ahead)
 	w.ID(20, &v.Reservation)
 	w.Decimal(21, &v.Overrun)
-}
-
-// quick decodes the usual form. False: Fields must decode, into a zero value.
-func (v *usageEntry) quick(src []byte) bool {
-	q, at := wire.Quick(src), 0
-	if q.Is(at, 0x8) {
-		n, next := q.Uint(at+1, 1<<32-1)
-		v.Subscription, at = uint32(n), next
-	}
-	if q.Is(at, 0x10) {
-		n, next := q.Uint(at+1, 1<<32-1)
-		v.Feature, at = uint32(n), next
-	}
-	if q.Is(at, 0x18) {
-		n, next := q.Uint(at+1, 1<<32-1)
-		v.Period, at = uint32(n), next
-	}
-	if q.Is(at, 0x20) {
-		n, next := q.Uint(at+1, 1<<8-1)
-		v.Outcome, at = engine.Outcome(n), next
-	}
-	if q.Is(at, 0x28) {
-		v.RecordedAt, at = q.Int(at + 1)
-	}
-	if q.Is(at, 0x30) {
-		v.HasCost, at = q.Bool(at + 1)
-	}
-	if q.Is(at, 0x3a) {
-		v.Cost, at = q.Decimal(at + 1)
-	}
-	if q.Is(at, 0x42) {
-		v.Record, at = q.Blob(at + 1)
-	}
-	if q.IsHigh(at, 0x8a, 0x2) {
-		v.Draws, at = q.Blob(at + 2)
-	}
-	if q.IsHigh(at, 0x92, 0x2) {
-		v.Covered, at = q.Decimal(at + 2)
-	}
-	if q.IsHigh(at, 0x9a, 0x2) {
-		v.Budget, at = q.Blob(at + 2)
-	}
-	if q.Is(at, 0x48) {
-		n, next := q.Uint(at+1, 1<<32-1)
-		v.Span, at = uint32(n), next
-	}
-	if q.Is(at, 0x50) {
-		v.Ahead, at = q.Bool(at + 1)
-	}
-	if q.IsHigh(at, 0xa2, 0x1) {
-		at = q.ID(at+2, &v.Reservation)
-	}
-	if q.IsHigh(at, 0xaa, 0x1) {
-		v.Overrun, at = q.Decimal(at + 2)
-	}
-	return at == len(q)
 }
 
 // append appends the fields as Fields encodes them.

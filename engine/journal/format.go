@@ -91,6 +91,17 @@ func (rd Reader) Record(data []byte) (r Record, size int, err error) {
 	var fields [5]uint64
 	at := 1
 	for i := range fields {
+		if at+1 < len(data) { // usual lengths, without a call
+			low, high := uint64(data[at]), uint64(data[at+1])
+			if low < 0x80 {
+				fields[i], at = low, at+1
+				continue
+			}
+			if high-1 < 0x7f {
+				fields[i], at = low&0x7f|high<<7, at+2
+				continue
+			}
+		}
 		v, n := binary.Uvarint(data[at:])
 		if n == 0 {
 			return Record{}, len(data) + 1, fmt.Errorf("%w: truncated record", ErrData)
@@ -153,7 +164,8 @@ func ScanFrom(data []byte, offset int, yield func(r Record, offset int) error) e
 	if err != nil {
 		return err
 	}
-	var last Record
+	var lastIndex uint64
+	lastPosition := int64(-1)
 	for offset = max(offset, HeaderBytes); offset < len(data); {
 		r, size, err := rd.Record(data[offset:])
 		if err != nil {
@@ -163,15 +175,15 @@ func ScanFrom(data []byte, offset int, yield func(r Record, offset int) error) e
 			return fmt.Errorf("%w: %s segment %d, offset %d: kind %d", ErrData,
 				rd.part, rd.number, offset, r.Kind)
 		}
-		if r.Index < last.Index ||
-			last.Kind != 0 && r.Index == last.Index && r.Position <= last.Position {
+		if r.Index < lastIndex || r.Index == lastIndex && int64(r.Position) <= lastPosition {
 			return fmt.Errorf("%w: segment %d, offset %d: record %d.%d after %d.%d", ErrData,
-				rd.number, offset, r.Index, r.Position, last.Index, last.Position)
+				rd.number, offset, r.Index, r.Position, lastIndex, lastPosition)
 		}
+		lastIndex, lastPosition = r.Index, int64(r.Position)
 		if err := yield(r, offset); err != nil {
 			return err
 		}
-		last, offset = r, offset+size
+		offset += size
 	}
 	return nil
 }

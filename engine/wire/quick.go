@@ -24,6 +24,27 @@ func (q Quick) IsHigh(at int, low, high byte) bool {
 	return len(q)-at >= 2 && q[at] == low && q[at+1] == high
 }
 
+// Seek passes over the fields with lower numbers than a field with a number up to 15, and returns
+// the offset of that field, if it is there, or of the next one. It does not look at their values.
+func (q Quick) Seek(at int, tag byte) int {
+	for uint(at) < uint(len(q)) && q[at]>>3 < tag>>3 {
+		switch q[at] & 7 {
+		case 0:
+			end := ^q.eight(at+1) & 0x8080808080808080
+			if end == 0 {
+				_, at = q.longest(at+1, 1<<64-1)
+				continue
+			}
+			at += 2 + bits.TrailingZeros64(end)/8
+		case 2:
+			_, at = q.Blob(at + 1)
+		default:
+			return len(q) + 1
+		}
+	}
+	return at
+}
+
 // next is the offset behind a value, beyond the end where the value is not good or cut short.
 func (q Quick) next(good bool, at int) int {
 	if !good || at > len(q) {
