@@ -27,6 +27,7 @@ type Segments interface {
 	WaitDurable(ctx context.Context, infos []journal.SegmentInfo) error
 	Missing() []journal.SegmentInfo
 	Read(part journal.Part, number uint64) ([]byte, error)
+	Lend(part journal.Part, number uint64, use func(data []byte) error) error
 	Hold() (end func())
 	Copy(info journal.SegmentInfo) ([]byte, error)
 	Sweep() error

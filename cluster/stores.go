@@ -290,7 +290,7 @@ func (s *stores) openRollups(shard Shard, from Segments, on *disk) *rollups.Stor
 		return nil
 	}
 	s.rollups = rollups.Open(filepath.Join(s.dir, "rollups"), rollups.Options{
-		FS: s.files, Journal: shard.Machine.Journal(), Read: from.Read, Count: shard.Count,
+		FS: s.files, Journal: shard.Machine.Journal(), Lend: from.Lend, Count: shard.Count,
 		CountVersions: shard.CountVersions, Room: on.room,
 	})
 	return s.rollups

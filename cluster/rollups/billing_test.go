@@ -44,11 +44,11 @@ func TestBillingIsCounted(t *testing.T) {
 		counts := Open("rollups", Options{
 			FS: faultfs.New(), Journal: m.Journal(),
 			Count: billing.CountRecord, CountVersions: billing.CountVersions,
-			Read: func(part journal.Part, number uint64) ([]byte, error) {
+			Lend: func(part journal.Part, number uint64, use func([]byte) error) error {
 				at := slices.IndexFunc(src.Sealed, func(s journal.Segment) bool {
 					return s.Part == part && s.Number == number
 				})
-				return src.Sealed[at].Data, nil
+				return use(src.Sealed[at].Data)
 			},
 		})
 		for range rapid.IntRange(0, 3).Draw(t, "steps") {

@@ -99,15 +99,13 @@ func (s *Store) build(part journal.Part, view *journal.PartView) (did bool, err 
 	if next >= view.First+uint64(len(view.Segments)) {
 		return false, nil
 	}
-	data, err := s.opts.Read(part, next)
+	var tally rollup.Tally
+	err = s.opts.Lend(part, next, func(data []byte) error { return s.count(data, 0, tally.Add) })
 	if err != nil {
 		return false, fmt.Errorf("rollups: %w", err)
 	}
-	var tally rollup.Tally
-	if err := s.count(data, 0, tally.Add); err != nil {
-		return false, fmt.Errorf("rollups: %w", err)
-	}
-	w, err := s.newWriter("next", part, next, next, view, uint64(len(data)))
+	length := view.Segments[next-view.First].Length
+	w, err := s.newWriter("next", part, next, next, view, length)
 	if err != nil {
 		return false, err
 	}

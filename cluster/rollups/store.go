@@ -35,9 +35,10 @@ var maxSpan = [...]uint64{journal.PartUsage: 1 << 40, journal.PartAudit: fanIn}
 type Options struct {
 	// FS is the file system; nil is the real one.
 	FS wal.FS
-	// Journal says which segments there are, Read has the bytes of one, checked.
+	// Journal says which segments there are, Lend gives use the bytes of one, checked, until it
+	// returns, and returns its error.
 	Journal *journal.Journal
-	Read    func(part journal.Part, number uint64) ([]byte, error)
+	Lend    func(part journal.Part, number uint64, use func(data []byte) error) error
 	Count   rollup.Counter
 	// CountVersions names what Count counts: files of a part that another version made are made again.
 	CountVersions rollup.Versions
@@ -189,11 +190,10 @@ func (s *Store) Sum(q rollup.Query, yield func(rollup.Cell) error) error {
 		return err
 	}
 	for _, number := range uncounted {
-		data, err := s.opts.Read(q.Part, number)
+		err := s.opts.Lend(q.Part, number, func(data []byte) error {
+			return s.sumRecords(data, &q, yield)
+		})
 		if err != nil {
-			return err
-		}
-		if err := s.sumRecords(data, &q, yield); err != nil {
 			return err
 		}
 	}

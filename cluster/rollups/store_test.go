@@ -1,6 +1,7 @@
 package rollups
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -49,12 +50,14 @@ func (h *history) open() {
 			h.counted.Add(1)
 			countRecord(r, add)
 		},
-		Read: func(part journal.Part, number uint64) ([]byte, error) {
+		Lend: func(part journal.Part, number uint64, use func([]byte) error) error {
 			h.reads.Add(1)
 			if fmt.Sprint(part, number) == h.lost {
-				return nil, errLost
+				return errLost
 			}
-			return h.sealed[fmt.Sprint(part, number)], nil
+			lent := bytes.Clone(h.sealed[fmt.Sprint(part, number)])
+			defer clear(lent) // it is not kept
+			return use(lent)
 		},
 	})
 }

@@ -73,10 +73,12 @@ func (s *Store) scrubOne(info journal.SegmentInfo) bool {
 	seg := s.lookup(info)
 	seg.lock.Lock()
 	if seg.state == stored || seg.state == unchecked {
+		room := readingRooms.Get().(*readingRoom)
 		// Damage is kept in the segment's state and reported to Options.Damaged.
-		if _, err := s.loadLocked(seg); err != nil && !errors.Is(err, ErrDropped) {
+		if _, err := s.loadLocked(seg, room); err != nil && !errors.Is(err, ErrDropped) {
 			seg.state = damaged
 		}
+		readingRooms.Put(room)
 	}
 	seg.lock.Unlock()
 	pace := time.Duration(float64(info.Length) / scrubPace * 1e9)

@@ -346,8 +346,27 @@ func (s *Store) has(info journal.SegmentInfo, data []byte) (same bool) {
 	return true
 }
 
-// readFile reads a segment's file, which may be damaged.
-func (s *Store) readFile(info journal.SegmentInfo) (data []byte, err error) {
+// readingRooms are memory that segments are read into by whoever does not keep their bytes: new
+// memory for each costs more than reading it. The collector takes it back when no segment was read
+// for two of its rounds.
+var readingRooms = sync.Pool{New: func() any { return new(readingRoom) }}
+
+type readingRoom struct{ data []byte }
+
+// ofLength returns n bytes, whatever they are; a nil room has new ones.
+func (r *readingRoom) ofLength(n uint64) []byte {
+	if r == nil {
+		return make([]byte, n)
+	}
+	if n > uint64(cap(r.data)) {
+		const step = 1 << 20 // segments differ in length by little
+		r.data = make([]byte, n/step*step+step)
+	}
+	return r.data[:n]
+}
+
+// readFile reads a segment's file, which may be damaged, into room.
+func (s *Store) readFile(info journal.SegmentInfo, room *readingRoom) (data []byte, err error) {
 	f, err := s.opts.FS.OpenRead(s.path(keyOf(info), ".seg"))
 	if err != nil {
 		if errors.Is(err, os.ErrNotExist) {
@@ -363,7 +382,7 @@ func (s *Store) readFile(info journal.SegmentInfo) (data []byte, err error) {
 	if size != int64(info.Length) {
 		return nil, fmt.Errorf("%w: %s has %d of %d bytes", ErrDamaged, info, size, info.Length)
 	}
-	data = make([]byte, info.Length)
+	data = room.ofLength(info.Length)
 	if _, err := f.ReadAt(data, 0); err != nil {
 		return nil, err
 	}
@@ -374,17 +393,17 @@ func (s *Store) readFile(info journal.SegmentInfo) (data []byte, err error) {
 func (s *Store) load(seg *segment) ([]byte, error) {
 	seg.lock.Lock()
 	defer seg.lock.Unlock()
-	return s.loadLocked(seg)
+	return s.loadLocked(seg, nil)
 }
 
-func (s *Store) loadLocked(seg *segment) ([]byte, error) {
+func (s *Store) loadLocked(seg *segment, room *readingRoom) ([]byte, error) {
 	if seg.data != nil {
 		return seg.data, nil
 	}
 	if seg.state == absent {
 		return nil, fmt.Errorf("%w: %s", ErrMissing, seg.info)
 	}
-	data, err := s.readFile(seg.info)
+	data, err := s.readFile(seg.info, room)
 	if err == nil && xxhash.Sum64(data) != seg.info.Hash {
 		err = fmt.Errorf("%w: %s", ErrDamaged, seg.info)
 	}
@@ -409,7 +428,9 @@ func (s *Store) check(seg *segment) error {
 	if seg.state == stored || seg.state == pending {
 		return nil
 	}
-	_, err := s.loadLocked(seg)
+	room := readingRooms.Get().(*readingRoom)
+	defer readingRooms.Put(room)
+	_, err := s.loadLocked(seg, room)
 	return err
 }
 
@@ -469,6 +490,32 @@ func (s *Store) Missing() []journal.SegmentInfo {
 // Read returns the bytes of a segment that the manifest lists, checked, for a peer. They must not
 // be changed. It is ErrDropped when the journal no longer has it: the peer's log will drop it, too.
 func (s *Store) Read(part journal.Part, number uint64) ([]byte, error) {
+	seg, err := s.listed(part, number)
+	if err != nil {
+		return nil, err
+	}
+	return s.load(seg)
+}
+
+// Lend is Read for a caller that does not keep the bytes: use has them until it returns.
+func (s *Store) Lend(part journal.Part, number uint64, use func(data []byte) error) error {
+	seg, err := s.listed(part, number)
+	if err != nil {
+		return err
+	}
+	room := readingRooms.Get().(*readingRoom)
+	defer readingRooms.Put(room)
+	seg.lock.Lock()
+	data, err := s.loadLocked(seg, room)
+	seg.lock.Unlock()
+	if err != nil {
+		return err
+	}
+	return use(data)
+}
+
+// listed finds a segment in the manifest.
+func (s *Store) listed(part journal.Part, number uint64) (*segment, error) {
 	if !slices.Contains(journal.Parts(), part) {
 		return nil, fmt.Errorf("%w: there is no part %d", ErrMissing, part)
 	}
@@ -479,7 +526,7 @@ func (s *Store) Read(part journal.Part, number uint64) ([]byte, error) {
 	case number-view.First >= uint64(len(view.Segments)):
 		return nil, fmt.Errorf("%w: %s %d is not in the manifest", ErrMissing, part, number)
 	}
-	return s.load(s.find(&view, view.Segments[number-view.First]))
+	return s.find(&view, view.Segments[number-view.First]), nil
 }
 
 func (s *Store) find(view *journal.PartView, info journal.SegmentInfo) *segment {

@@ -412,3 +412,33 @@ func TestListingsBesideAppend(t *testing.T) {
 	}
 	require.NoError(t, h.store.Close())
 }
+
+// TestLentBytesAreThoseOfTheSegment reads segments of several lengths into the same memory, and one
+// that is still in memory, which that leaves alone.
+func TestLentBytesAreThoseOfTheSegment(t *testing.T) {
+	h := open(t, t.TempDir(), Options{})
+	defer func() { require.NoError(t, h.store.Close()) }()
+	for range 3 {
+		h.seal()
+	}
+	require.NoError(t, h.store.WaitDurable(t.Context(), h.journal.Manifest()))
+	h.store.writing.Lock()
+	h.seal()
+	for _, i := range []int{0, 3, 1, 2, 3, 0} {
+		want := h.sealed[i]
+		used := false
+		require.NoError(t, h.store.Lend(want.Part, want.Number, func(data []byte) error {
+			used = true
+			require.True(t, bytes.Equal(want.Data, data))
+			return nil
+		}))
+		require.True(t, used)
+	}
+	h.store.writing.Unlock()
+	own := errors.New("its own")
+	lend := func(number uint64) error {
+		return h.store.Lend(journal.PartUsage, number, func([]byte) error { return own })
+	}
+	require.ErrorIs(t, lend(1), own)
+	require.ErrorIs(t, lend(5), ErrMissing)
+}
