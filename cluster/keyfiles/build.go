@@ -14,7 +14,7 @@ const maxFiles = 512
 
 // build makes the next file from sealed segments, where not all keys before wanted are in files.
 func (s *Store) build(ctx context.Context, wanted uint64) (did bool, err error) {
-	list := s.opts.Journal.View()[journal.PartUsage].Segments
+	list := s.opts.Journal.Outline()[journal.PartUsage].Segments
 	v := s.view.Load()
 	if v.covered >= wanted || len(v.runs) >= maxFiles {
 		return false, nil

@@ -110,7 +110,7 @@ func (s *Store) adopt(name string) (*run, error) {
 	}
 	runs := s.view.Load().runs
 	switch {
-	case r.name() != name, foreign(r, s.opts.Journal.View()[journal.PartUsage].Segments):
+	case r.name() != name, foreign(r, s.opts.Journal.Outline()[journal.PartUsage].Segments):
 		err = fmt.Errorf("%w: %s is of another journal", ErrDamaged, r.path)
 	case len(runs) == 0 || r.first > runs[len(runs)-1].last:
 		return r, nil

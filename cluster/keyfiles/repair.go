@@ -95,7 +95,7 @@ func (s *Store) recover(r *run, bad []uint64, p *pace) (lost []record, err error
 	if len(bad)*pageRecords > most {
 		return nil, nil
 	}
-	list := s.opts.Journal.View()[journal.PartUsage].Segments
+	list := s.opts.Journal.Outline()[journal.PartUsage].Segments
 	if r.last > uint64(len(list)) {
 		return nil, fmt.Errorf("keyfiles: %s is ahead of the journal, which the log brings to it; "+
 			"it is repaired then", r.path)

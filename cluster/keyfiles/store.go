@@ -179,7 +179,7 @@ func (s *Store) Step(ctx context.Context, base, wanted uint64) (did bool, err er
 // sweep removes files that are of no use. One that is being rewritten without its dropped keys
 // stays until it is.
 func (s *Store) sweep() (did bool, err error) {
-	list := s.opts.Journal.View()[journal.PartUsage].Segments
+	list := s.opts.Journal.Outline()[journal.PartUsage].Segments
 	s.change.Lock()
 	defer s.change.Unlock()
 	v := s.view.Load()

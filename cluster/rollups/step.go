@@ -31,7 +31,7 @@ func (s *Store) Step(ctx context.Context) (did bool, err error) {
 		s.loaded = true
 		return true, nil
 	}
-	view := s.opts.Journal.View()
+	view := s.opts.Journal.Outline()
 	var failed []error
 	for _, work := range [...]func(journal.Part, *journal.PartView) (bool, error){
 		s.sweep, s.build, s.merge,

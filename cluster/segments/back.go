@@ -75,7 +75,7 @@ func (b *backward) fill() error {
 		if b.query.Skips(&info) {
 			continue
 		}
-		data, err := b.store.load(b.store.find(b.view, info))
+		data, err := b.store.load(b.store.find(info))
 		if errors.Is(err, ErrDropped) {
 			b.left = 0
 			return nil

@@ -71,7 +71,7 @@ func (s *Store) sideIndex(seg *segment) (*sideIndex, error) {
 	}
 	for _, other := range s.cache.touch(seg, x.bytes()) {
 		other.lock.Lock()
-		if other.data == nil {
+		if other.sealed.Data == nil {
 			other.index = nil
 		}
 		other.lock.Unlock()
@@ -126,7 +126,7 @@ func (s *Store) makeIndex(seg *segment) (*sideIndex, error) {
 		return nil, err
 	}
 	seg.lock.Lock()
-	inMemory := seg.data != nil
+	inMemory := seg.sealed.Data != nil
 	seg.lock.Unlock()
 	if inMemory {
 		return x, nil

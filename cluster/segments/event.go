@@ -22,7 +22,7 @@ func (s *Store) Event(number uint64) (journal.Record, error) {
 	case nth == 0:
 		return journal.Record{}, journal.ErrNoEvent
 	case n < len(view.Segments):
-		return s.eventOf(s.find(&view, view.Segments[n]), nth)
+		return s.eventOf(s.find(view.Segments[n]), nth)
 	case len(view.Tail) == 0:
 		return journal.Record{}, journal.ErrNoEvent
 	}

@@ -83,7 +83,7 @@ func (s *Store) placePart(m *merge, view *journal.PartView, part journal.Part) e
 		return nil
 	}
 	for _, info := range view.Segments {
-		run := &segmentRun{store: s, seg: s.find(view, info), query: &m.query, bounds: &m.bounds}
+		run := &segmentRun{store: s, seg: s.find(info), query: &m.query, bounds: &m.bounds}
 		if err := run.place(m); err != nil {
 			return err
 		}
@@ -388,7 +388,7 @@ func (r *segmentRun) openSegment() (err error) {
 		return err
 	}
 	seg.lock.Lock()
-	r.data = seg.data
+	r.data = seg.bytes()
 	seg.lock.Unlock()
 	if r.data != nil {
 		r.reader, err = journal.NewReader(r.data)

@@ -82,7 +82,9 @@ func (h *history) end() {
 	sealed := h.journal.EndEntry(h.index, nil)
 	sealed, _ = h.journal.Expire(int64(h.index), h.retention, sealed)
 	for _, s := range sealed {
-		h.sealed = append(h.sealed, s)
+		h.sealed = append(h.sealed, journal.Segment{
+			SegmentInfo: s.SegmentInfo, Data: bytes.Clone(s.Data),
+		})
 		h.store.Put(s)
 	}
 }

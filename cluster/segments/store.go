@@ -111,8 +111,8 @@ type segment struct {
 
 	lock  sync.Mutex
 	state state
-	// data is the segment while it is not on disk.
-	data []byte
+	// sealed is the segment with its bytes while it is not on disk.
+	sealed journal.Segment
 	// index is the side index while it is cached; span outlives it.
 	index *sideIndex
 	span  *span
@@ -211,7 +211,7 @@ func (s *Store) Put(sealed journal.Segment) {
 		return
 	}
 	seg := s.lookup(sealed.SegmentInfo)
-	seg.hold(sealed.Data)
+	seg.hold(sealed)
 	select {
 	case s.queue <- seg:
 	case <-s.quit.Done():
@@ -219,11 +219,32 @@ func (s *Store) Put(sealed journal.Segment) {
 }
 
 // hold keeps a segment's bytes in memory until they are on disk.
-func (seg *segment) hold(data []byte) {
+func (seg *segment) hold(sealed journal.Segment) {
 	seg.lock.Lock()
 	defer seg.lock.Unlock()
 	if seg.state != stored {
-		seg.state, seg.data = pending, data
+		seg.state, seg.sealed = pending, sealed
+	}
+}
+
+// bytes are for a reader, who may keep them: the segment while it is not on disk, otherwise nil.
+// The caller holds lock.
+func (seg *segment) bytes() []byte {
+	if !seg.sealed.Share() {
+		return nil
+	}
+	return seg.sealed.Data
+}
+
+// release ends the time in which a segment is in memory: data, which was written, may be used
+// again unless someone reads it.
+func (seg *segment) release(next state, data []byte) {
+	seg.lock.Lock()
+	defer seg.lock.Unlock()
+	held := seg.sealed
+	seg.state, seg.sealed = next, journal.Segment{}
+	if len(held.Data) > 0 && &held.Data[0] == &data[0] { // and not what came meanwhile
+		held.Release()
 	}
 }
 
@@ -247,7 +268,7 @@ func (s *Store) write() {
 
 func (s *Store) writeQueued(seg *segment) {
 	seg.lock.Lock()
-	data := seg.data
+	data := seg.sealed.Data
 	seg.lock.Unlock()
 	if data == nil || context.Cause(s.quit) != nil && context.Cause(s.quit) != ErrClosed {
 		return
@@ -273,9 +294,7 @@ func (s *Store) store(seg *segment, data []byte) error {
 	s.lock.Unlock()
 	if !current || s.journal.Dropped(seg.info) {
 		// The journal was restored to another history meanwhile, or the segment's time is over.
-		seg.lock.Lock()
-		defer seg.lock.Unlock()
-		seg.state, seg.data = absent, nil
+		seg.release(absent, data)
 		return nil
 	}
 	there := s.has(seg.info, data)
@@ -290,9 +309,7 @@ func (s *Store) store(seg *segment, data []byte) error {
 	if err := s.storeIndex(seg, data, there); err != nil {
 		return err
 	}
-	seg.lock.Lock()
-	seg.state, seg.data = stored, nil
-	seg.lock.Unlock()
+	seg.release(stored, data)
 	s.wake()
 	return nil
 }
@@ -397,8 +414,8 @@ func (s *Store) load(seg *segment) ([]byte, error) {
 }
 
 func (s *Store) loadLocked(seg *segment, room *readingRoom) ([]byte, error) {
-	if seg.data != nil {
-		return seg.data, nil
+	if data := seg.bytes(); data != nil {
+		return data, nil
 	}
 	if seg.state == absent {
 		return nil, fmt.Errorf("%w: %s", ErrMissing, seg.info)
@@ -473,16 +490,13 @@ func (s *Store) waitOne(ctx context.Context, info journal.SegmentInfo) error {
 // Missing lists the segments of the manifest that are absent here, or known to be damaged.
 func (s *Store) Missing() []journal.SegmentInfo {
 	var list []journal.SegmentInfo
-	for _, view := range s.journal.View() {
-		for _, info := range view.Segments {
-			seg := s.lookup(info)
-			seg.lock.Lock()
-			gone := seg.state == absent && info != view.Sealed.SegmentInfo || seg.state == damaged
-			seg.lock.Unlock()
-			if gone {
-				list = append(list, info)
-			}
+	for _, info := range s.journal.Manifest() {
+		seg := s.find(info)
+		seg.lock.Lock()
+		if seg.state == absent || seg.state == damaged {
+			list = append(list, info)
 		}
+		seg.lock.Unlock()
 	}
 	return list
 }
@@ -519,24 +533,27 @@ func (s *Store) listed(part journal.Part, number uint64) (*segment, error) {
 	if !slices.Contains(journal.Parts(), part) {
 		return nil, fmt.Errorf("%w: there is no part %d", ErrMissing, part)
 	}
-	view := s.journal.View()[part]
+	view := s.journal.Outline()[part]
 	switch {
 	case number < view.First:
 		return nil, fmt.Errorf("%w: %s %d", ErrDropped, part, number)
 	case number-view.First >= uint64(len(view.Segments)):
 		return nil, fmt.Errorf("%w: %s %d is not in the manifest", ErrMissing, part, number)
 	}
-	return s.find(&view, view.Segments[number-view.First]), nil
+	return s.find(view.Segments[number-view.First]), nil
 }
 
-func (s *Store) find(view *journal.PartView, info journal.SegmentInfo) *segment {
+// find is lookup that knows a segment whose Put is on the way.
+func (s *Store) find(info journal.SegmentInfo) *segment {
 	seg := s.lookup(info)
-	if view.Sealed.SegmentInfo == seg.info {
-		seg.lock.Lock()
-		if seg.state == absent {
-			seg.state, seg.data = pending, view.Sealed.Data // its Put is on the way
-		}
-		seg.lock.Unlock()
+	seg.lock.Lock()
+	known := seg.state != absent
+	seg.lock.Unlock()
+	if known {
+		return seg
+	}
+	if sealed := s.journal.View()[info.Part].Sealed; sealed.SegmentInfo == info {
+		seg.hold(sealed)
 	}
 	return seg
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -441,4 +442,45 @@ func TestLentBytesAreThoseOfTheSegment(t *testing.T) {
 	}
 	require.ErrorIs(t, lend(1), own)
 	require.ErrorIs(t, lend(5), ErrMissing)
+}
+
+// TestBytesReadFromMemoryAreNotUsedAgain reads a segment before it is on disk, and keeps what it
+// read while the journal goes on.
+func TestBytesReadFromMemoryAreNotUsedAgain(t *testing.T) {
+	h := open(t, t.TempDir(), Options{})
+	defer func() { require.NoError(t, h.store.Close()) }()
+	cut := func() journal.Segment {
+		for {
+			h.index++
+			h.journal.Append(journal.Record{
+				Kind: journal.KindUsage, Index: h.index, Owner: 1, Payload: make([]byte, 1<<20),
+			})
+			if sealed := h.journal.EndEntry(h.index, nil); len(sealed) > 0 {
+				h.store.Put(sealed[0])
+				return sealed[0]
+			}
+		}
+	}
+	durable := func() {
+		require.NoError(t, h.store.WaitDurable(t.Context(), h.journal.Manifest()))
+	}
+	cut() // the first tail has grown to its length
+	durable()
+	unread := cut()
+	durable()
+	h.store.writing.Lock()
+	sealed := cut()
+	require.Same(t, &unread.Data[0], &sealed.Data[0], "what no one read is used again")
+	read, err := h.store.Read(journal.PartUsage, sealed.Number)
+	require.NoError(t, err)
+	require.Same(t, &sealed.Data[0], &read[0], "it is read from memory")
+	run := &segmentRun{store: h.store, seg: h.store.lookup(sealed.SegmentInfo)}
+	require.NoError(t, run.openSegment())
+	require.Same(t, &sealed.Data[0], &run.data[0])
+	h.store.writing.Unlock()
+	for range 3 {
+		durable()
+		require.NotSame(t, &sealed.Data[0], &cut().Data[0])
+	}
+	require.Equal(t, sealed.Hash, xxhash.Sum64(read))
 }

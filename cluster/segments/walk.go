@@ -31,7 +31,7 @@ func (s *Store) Walk(owners []uint32, from uint64, yield func(journal.Record) er
 		if info.LastIndex < from {
 			continue
 		}
-		if err := s.walkSegment(s.find(&view, info), owners, later); err != nil {
+		if err := s.walkSegment(s.find(info), owners, later); err != nil {
 			return err
 		}
 	}

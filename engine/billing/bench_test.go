@@ -282,6 +282,9 @@ func applyEntries(b *testing.B, m *billing.Machine, l *enginetest.Log, entries [
 		if err := m.Apply(l.Index, e, &out); err != nil {
 			b.Fatal(err)
 		}
+		for i := range out.Sealed {
+			out.Sealed[i].Release() // as a node does that has stored it
+		}
 		for _, r := range out.Results {
 			if !r.Outcome.Recorded() {
 				b.Fatalf("outcome %d", r.Outcome)

@@ -50,10 +50,26 @@ type SegmentInfo struct {
 // String names the segment, as in "audit segment 7".
 func (i SegmentInfo) String() string { return fmt.Sprintf("%s segment %d", i.Part, i.Number) }
 
-// Segment is a sealed segment with its bytes, which never change.
+// Segment is a sealed segment with its bytes, which never change until it is released.
 type Segment struct {
 	SegmentInfo
-	Data []byte
+	Data   []byte
+	memory *buffer // that Data lies in; nil when it is of no journal
+	home   *spares
+}
+
+// Share lets the bytes be read for as long as anyone likes: Release does nothing from now on. It
+// is false when the segment was released before, or has no bytes.
+func (s *Segment) Share() bool {
+	return s.Data != nil && (s.memory == nil || s.memory.share())
+}
+
+// Release says that the caller, to whom the journal gave the segment, has stored it and will not
+// read Data again: unless others may, the memory becomes that of another tail.
+func (s *Segment) Release() {
+	if s.memory != nil && s.memory.free() {
+		s.home.give(s.memory)
+	}
 }
 
 // Kind is the kind of a record. Numbers are never reused.

@@ -163,7 +163,10 @@ func (j *Journal) Restore(r io.Reader) error {
 		t.reset(r.open)
 		t.base, t.buf = r.base, r.tail
 		t.hash()
-		v[i].first, v[i].segments, v[i].buf = r.first, r.segments, t.buf[:cap(t.buf)]
+		if len(r.tail) > 0 {
+			t.memory = &buffer{data: r.tail[:cap(r.tail)], paged: len(r.tail)}
+		}
+		v[i].first, v[i].segments, v[i].memory = r.first, r.segments, t.memory
 		v[i].length.Store(int64(len(r.tail)))
 	}
 	j.view.Store(v)

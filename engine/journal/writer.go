@@ -6,8 +6,6 @@ import (
 	"sync/atomic"
 
 	"github.com/cespare/xxhash/v2"
-
-	"tollgate/engine/prefetch"
 )
 
 // slack is the capacity of a tail beyond SegmentBytes, for the entry that fills it. An entry that
@@ -25,6 +23,7 @@ type Journal struct {
 	view  atomic.Pointer[view]
 	tails [partCount]tail
 	cut   int // length in bytes at which a segment is cut
+	spare spares
 
 	usage, audit uint64 // records so far, those of an unfinished entry included
 	shownUsage   atomic.Uint64
@@ -35,9 +34,9 @@ type Journal struct {
 
 // tail is the open segment of a part, for the writer alone.
 type tail struct {
-	// buf is the tail's bytes; readers have those that the view publishes.
+	// buf is the tail's bytes, which lie in memory; readers have those that the view publishes.
 	buf    []byte
-	paged  int // how much of buf the kernel has given pages
+	memory *buffer
 	hashed int // how much of buf is in digest
 	digest xxhash.Digest
 	open   SegmentInfo // the tail if it were cut now; Length and Hash come later
@@ -50,9 +49,9 @@ type view [partCount]partView
 type partView struct {
 	first    uint64 // number of the oldest segment that was not dropped
 	segments []SegmentInfo
-	sealed   Segment // the newest segment with its bytes; zero when there is none here
-	buf      []byte
-	length   atomic.Int64 // bytes of buf that hold whole entries
+	sealed   Segment      // the newest segment with its bytes; zero when there is none here
+	memory   *buffer      // of the tail; nil while it is empty
+	length   atomic.Int64 // bytes of it that hold whole entries
 }
 
 // View is the journal at one instant, by part.
@@ -66,7 +65,8 @@ type PartView struct {
 	// Segments is the manifest, oldest first. It must not be changed.
 	Segments []SegmentInfo
 	// Sealed is the newest sealed segment with its bytes, so that a reader that comes before the
-	// segment was stored finds it. Its Number is 0 when it is not here (after a restore).
+	// segment was stored finds it. Its Number is 0 when it is not here: after a restore, and once
+	// its store has released it.
 	Sealed Segment
 	// Tail is the open segment so far: whole entries only. Its bytes never change.
 	Tail []byte
@@ -101,7 +101,7 @@ func NewCutting(length int) *Journal {
 
 // reset begins a tail of the given description. Readers still see the published view.
 func (t *tail) reset(open SegmentInfo) {
-	t.buf, t.paged, t.hashed = nil, 0, 0
+	t.buf, t.memory, t.hashed = nil, nil, 0
 	t.digest.Reset()
 	t.open = open
 	t.base = base{}
@@ -120,7 +120,7 @@ func (j *Journal) publish(p Part, change func(v *partView)) {
 	old, next := j.view.Load(), &view{}
 	for i := range next {
 		from, to := &old[i], &next[i]
-		to.first, to.segments, to.sealed, to.buf = from.first, from.segments, from.sealed, from.buf
+		to.first, to.segments, to.sealed, to.memory = from.first, from.segments, from.sealed, from.memory
 		to.length.Store(from.length.Load())
 	}
 	change(&next[p])
@@ -158,7 +158,7 @@ func (j *Journal) Append(r Record) {
 	default:
 		j.usage++
 	}
-	if need := maxRecordHeader + len(r.Payload); len(t.buf)+need > t.paged {
+	if need := maxRecordHeader + len(r.Payload); len(t.buf)+need > t.memory.paged {
 		j.reserve(t, need)
 	}
 	t.buf = appendRecord(t.buf, t.base, r)
@@ -172,13 +172,10 @@ func (j *Journal) begin(t *tail, r Record) {
 	if t.open.Number == 1 {
 		capacity = min(capacity, firstTail)
 	}
-	t.buf, t.paged = make([]byte, 0, capacity), 0
-	if prefetch.Resident(t.buf[:cap(t.buf)]) {
-		t.paged = cap(t.buf) // Go used this memory before
-	}
-	t.buf = appendHeader(t.buf, t.open.Part, t.open.Number, t.base)
+	t.memory = j.spare.take(capacity)
+	t.buf = appendHeader(t.memory.data[:0], t.open.Part, t.open.Number, t.base)
 	j.publish(t.open.Part, func(v *partView) {
-		v.buf = t.buf[:cap(t.buf)]
+		v.memory = t.memory
 		v.length.Store(0)
 	})
 }
@@ -196,10 +193,7 @@ func (j *Journal) reserve(t *tail, n int) {
 	if len(t.buf)+n > cap(t.buf) {
 		j.grow(t, n)
 	}
-	room := t.buf[:cap(t.buf)]
-	from := t.paged
-	t.paged = min((len(t.buf)+n)/pagesAhead*pagesAhead+2*pagesAhead, len(room))
-	prefetch.Populate(room[from:t.paged])
+	t.memory.populate((len(t.buf)+n)/pagesAhead*pagesAhead + 2*pagesAhead)
 }
 
 // grow moves the tail to a buffer with room for n bytes more. Readers keep the one that they have.
@@ -208,10 +202,10 @@ func (j *Journal) grow(t *tail, n int) {
 	if most := j.room(); len(t.buf)+n <= most {
 		size = min(size, most)
 	}
-	grown := make([]byte, len(t.buf), size)
-	copy(grown, t.buf)
-	t.buf, t.paged = grown, len(grown)
-	j.publish(t.open.Part, func(v *partView) { v.buf = grown[:cap(grown)] })
+	grown := &buffer{data: make([]byte, size)}
+	grown.paged = copy(grown.data, t.buf)
+	t.buf, t.memory = grown.data[:len(t.buf)], grown
+	j.publish(t.open.Part, func(v *partView) { v.memory = grown })
 }
 
 // EndEntry shows the records of an entry to readers, and cuts a segment from each part whose tail
@@ -240,13 +234,15 @@ func (j *Journal) EndEntry(index uint64, sealed []Segment) []Segment {
 func (j *Journal) seal(t *tail) Segment {
 	info := t.open
 	info.Length, info.Hash = uint64(len(t.buf)), t.digest.Sum64()
-	sealed := Segment{SegmentInfo: info, Data: t.buf[:len(t.buf):len(t.buf)]}
+	sealed := Segment{
+		SegmentInfo: info, Data: t.buf[:len(t.buf):len(t.buf)], memory: t.memory, home: &j.spare,
+	}
 	t.reset(SegmentInfo{
 		Part: info.Part, Number: info.Number + 1, EventsThrough: info.EventsThrough,
 	})
 	j.publish(info.Part, func(v *partView) {
 		// Appending in place is safe: readers hold a header with the old length.
-		v.segments, v.sealed, v.buf = append(v.segments, info), sealed, nil
+		v.segments, v.sealed, v.memory = append(v.segments, info), sealed, nil
 		v.length.Store(0)
 	})
 	return sealed
@@ -304,26 +300,53 @@ func sealedAt(open *SegmentInfo, retention int64) int64 {
 }
 
 // View returns manifests and tails as they were at one instant; of the newest entry, one tail may
-// have its records and the other not yet. Any goroutine.
-func (j *Journal) View() (out View) {
-	v := j.view.Load()
-	for i := range v {
-		p := &v[i]
-		n := p.length.Load()
-		out[i] = PartView{
-			First:    p.first,
-			Segments: p.segments[:len(p.segments):len(p.segments)],
-			Sealed:   p.sealed,
-			Tail:     p.buf[:n:n],
+// have its records and the other not yet. Whoever has one may read its bytes for as long as it
+// likes: their memory is not used again. Any goroutine.
+func (j *Journal) View() View {
+	for {
+		if out, ok := j.view.Load().shared(); ok {
+			return out
 		}
 	}
+}
+
+// shared is View; false when a tail is no longer one, and its memory is in use again.
+func (v *view) shared() (out View, ok bool) {
+	for i := range v {
+		p := &v[i]
+		out[i] = p.outline()
+		if p.memory != nil {
+			if !p.memory.share() {
+				return out, false
+			}
+			n := p.length.Load()
+			out[i].Tail = p.memory.data[:n:n]
+		}
+		if p.sealed.Share() {
+			out[i].Sealed = p.sealed
+		}
+	}
+	return out, true
+}
+
+// Outline is View without the bytes of the tails and of the newest segments: it keeps no memory
+// from being used again. Any goroutine.
+func (j *Journal) Outline() (out View) {
+	v := j.view.Load()
+	for i := range v {
+		out[i] = v[i].outline()
+	}
 	return out
+}
+
+func (p *partView) outline() PartView {
+	return PartView{First: p.first, Segments: p.segments[:len(p.segments):len(p.segments)]}
 }
 
 // Manifest lists the sealed segments of both parts, oldest first. Any goroutine. Callers that need
 // the tails as well use View, since a cut may come between two calls.
 func (j *Journal) Manifest() []SegmentInfo {
-	v := j.View()
+	v := j.Outline()
 	return slices.Concat(v[PartUsage].Segments, v[PartAudit].Segments)
 }
 
