@@ -340,8 +340,9 @@ func besideSnapshots(f *Figures) (string, Verdict) {
 	if s == nil {
 		return "", VerdictUnknown
 	}
-	return fmt.Sprintf("%.2f, entry %s (%d customers, %d keys)", s.Ratio,
-			s.MaxEntry.Round(time.Millisecond), s.Customers, s.Config.Events),
+	return fmt.Sprintf("%.2f, entry %s (%d customers, %d keys; %d snapshots, for %s of %s)", s.Ratio,
+			s.MaxEntry.Round(time.Millisecond), s.Customers, s.Config.Events, s.Snapshots,
+			s.Beside.Round(time.Second), s.Elapsed.Round(time.Second)),
 		sized(s.Ratio >= 0.85 && s.MaxEntry <= 20*time.Millisecond,
 			s.Customers >= goalCustomers && s.Config.Events >= goalSnapshotEvents)
 }
