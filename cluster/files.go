@@ -72,9 +72,18 @@ func (w *watchedFS) opened(f wal.File, name string, err error) (wal.File, error)
 }
 
 // Create implements wal.FS.
-func (w *watchedFS) Create(name string) (f wal.File, err error) {
+func (w *watchedFS) Create(name string) (wal.File, error) { return w.create(name, w.FS.Create) }
+
+// CreateUncached implements wal.FS.
+func (w *watchedFS) CreateUncached(name string) (wal.File, error) {
+	return w.create(name, w.FS.CreateUncached)
+}
+
+func (w *watchedFS) create(
+	name string, create func(string) (wal.File, error),
+) (f wal.File, err error) {
 	err = w.watch("create", name, func() (err error) {
-		f, err = w.FS.Create(name)
+		f, err = create(name)
 		return err
 	})
 	return w.opened(f, name, err)

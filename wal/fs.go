@@ -17,10 +17,16 @@ type FS interface {
 	MkdirAll(dir string) error
 	// Create opens name for reading and writing and empties it.
 	Create(name string) (File, error)
+	// CreateUncached is Create for a file that is written once, in large pieces, and seldom read:
+	// its content need not stay in memory. Only pieces that begin at a multiple of 4 KiB gain.
+	CreateUncached(name string) (File, error)
 	// Open opens an existing file for reading and writing; fs.ErrNotExist if there is none.
 	Open(name string) (File, error)
 	// OpenRead opens an existing file for reading only; fs.ErrNotExist if there is none.
 	OpenRead(name string) (File, error)
+	// OpenReadUncached is OpenRead for one pass over a large file, of which the page cache neither
+	// needs to have anything before nor after.
+	OpenReadUncached(name string) (File, error)
 	// Rename replaces newName with oldName in one step.
 	Rename(oldName, newName string) error
 	// Remove deletes name; fs.ErrNotExist if there is none.
@@ -80,9 +86,17 @@ func (osFS) Create(name string) (File, error) {
 	return openOS(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
 }
 
+func (osFS) CreateUncached(name string) (File, error) {
+	return openUncached(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
+}
+
 func (osFS) Open(name string) (File, error) { return openOS(name, os.O_RDWR) }
 
 func (osFS) OpenRead(name string) (File, error) { return openOS(name, os.O_RDONLY) }
+
+func (osFS) OpenReadUncached(name string) (File, error) {
+	return openUncached(name, os.O_RDONLY)
+}
 
 func (osFS) Rename(oldName, newName string) error { return os.Rename(oldName, newName) }
 

@@ -23,3 +23,8 @@ func syncData(f *os.File) error {
 	}
 	return os.NewSyscallError("fdatasync", syncErr)
 }
+
+// openDirect opens a file past the page cache.
+func openDirect(name string, flag int) (*os.File, error) {
+	return os.OpenFile(name, flag|syscall.O_DIRECT, 0)
+}

@@ -289,6 +289,10 @@ func (d *Disk) MkdirAll(dir string) error {
 // Create implements wal.FS. Emptying a file that exists is not synced.
 func (d *Disk) Create(name string) (wal.File, error) { return d.open(KindCreate, name) }
 
+// CreateUncached implements wal.FS. What a disk may do to a file's bytes is the same, whichever way
+// they come.
+func (d *Disk) CreateUncached(name string) (wal.File, error) { return d.Create(name) }
+
 // Open implements wal.FS.
 func (d *Disk) Open(name string) (wal.File, error) { return d.open(KindOpen, name) }
 
@@ -315,6 +319,9 @@ func (d *Disk) open(kind Kind, name string) (wal.File, error) {
 
 // OpenRead implements wal.FS.
 func (d *Disk) OpenRead(name string) (wal.File, error) { return d.Open(name) }
+
+// OpenReadUncached implements wal.FS.
+func (d *Disk) OpenReadUncached(name string) (wal.File, error) { return d.Open(name) }
 
 // Rename implements wal.FS.
 func (d *Disk) Rename(oldName, newName string) error {
