@@ -155,7 +155,7 @@ func (s *Store) rewriteIndex(info journal.SegmentInfo, x *sideIndex) (*sideIndex
 	if err := s.replace(s.path(keyOf(info), ".idx"), x.encode(info), false); err != nil {
 		return nil, err
 	}
-	return s.openIndex(info)
+	return x.inFile(), nil
 }
 
 // storeIndex writes the side index of a segment that has just become a file, or was one before:

@@ -215,7 +215,7 @@ func varint(b *[]byte) int64 {
 
 // encode makes the file: header, directory, marks, blocks.
 func (x *sideIndex) encode(info journal.SegmentInfo) []byte {
-	b := make([]byte, 0, headerBytes+len(x.dir)*dirBytes+4*len(x.marks)+4+len(x.body))
+	b := make([]byte, 0, x.bodyAt()+int64(len(x.body)))
 	b = append(b, indexMagic...)
 	b = append(b, indexVersion, 0, 0, 0)
 	for _, v := range [...]uint64{
@@ -233,6 +233,18 @@ func (x *sideIndex) encode(info journal.SegmentInfo) []byte {
 	}
 	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(b[headerBytes:], castagnoli))
 	return append(b, x.body...)
+}
+
+// bodyAt is where the blocks begin in the file.
+func (x *sideIndex) bodyAt() int64 {
+	return int64(headerBytes + len(x.dir)*dirBytes + 4*len(x.marks) + 4)
+}
+
+// inFile is an index that was encoded, with its blocks in the file alone.
+func (x *sideIndex) inFile() *sideIndex {
+	y := *x
+	y.body, y.start = nil, x.bodyAt()
+	return &y
 }
 
 func (k *block) append(b []byte) []byte {

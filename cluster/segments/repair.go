@@ -75,7 +75,8 @@ func (s *Store) scrubOne(info journal.SegmentInfo) bool {
 	if seg.state == stored || seg.state == unchecked {
 		room := readingRooms.Get().(*readingRoom)
 		// Damage is kept in the segment's state and reported to Options.Damaged.
-		if _, err := s.loadLocked(seg, room); err != nil && !errors.Is(err, ErrDropped) {
+		_, err := s.loadLocked(seg, s.opts.FS.OpenReadUncached, room)
+		if err != nil && !errors.Is(err, ErrDropped) {
 			seg.state = damaged
 		}
 		readingRooms.Put(room)

@@ -324,7 +324,7 @@ func (s *Store) wake() {
 
 // replace puts a file in place of name, atomically.
 func (s *Store) replace(name string, data []byte, sync bool) error {
-	f, err := s.opts.FS.Create(name + ".tmp")
+	f, err := s.opts.FS.CreateUncached(name + ".tmp")
 	if err != nil {
 		return err
 	}
@@ -340,12 +340,12 @@ func (s *Store) replace(name string, data []byte, sync bool) error {
 }
 
 // compareBytes is how much of a file is read at a time to compare it.
-const compareBytes = 256 << 10
+const compareBytes = 1 << 20
 
 // has reports whether a segment's file is there with these bytes, as when the log is replayed. The
 // caller holds writing.
 func (s *Store) has(info journal.SegmentInfo, data []byte) (same bool) {
-	f, err := s.opts.FS.OpenRead(s.path(keyOf(info), ".seg"))
+	f, err := s.opts.FS.OpenReadUncached(s.path(keyOf(info), ".seg"))
 	if err != nil {
 		return false // whatever it is: the file is written, and says so
 	}
@@ -353,7 +353,7 @@ func (s *Store) has(info journal.SegmentInfo, data []byte) (same bool) {
 	if size, err := f.Size(); err != nil || size != int64(len(data)) {
 		return false
 	}
-	buf := make([]byte, min(compareBytes, len(data)))
+	buf := wal.Aligned(min(compareBytes, len(data)))
 	for at := 0; at < len(data); at += len(buf) {
 		buf = buf[:min(len(buf), len(data)-at)]
 		if _, err := f.ReadAt(buf, int64(at)); err != nil || !bytes.Equal(buf, data[at:at+len(buf)]) {
@@ -377,14 +377,20 @@ func (r *readingRoom) ofLength(n uint64) []byte {
 	}
 	if n > uint64(cap(r.data)) {
 		const step = 1 << 20 // segments differ in length by little
-		r.data = make([]byte, n/step*step+step)
+		r.data = wal.Aligned(int(n/step*step + step))
 	}
 	return r.data[:n]
 }
 
+// opener is one of the ways of a wal.FS to open a file: uncached for one pass over it, else so that
+// it can be read again from the page cache.
+type opener func(name string) (wal.File, error)
+
 // readFile reads a segment's file, which may be damaged, into room.
-func (s *Store) readFile(info journal.SegmentInfo, room *readingRoom) (data []byte, err error) {
-	f, err := s.opts.FS.OpenRead(s.path(keyOf(info), ".seg"))
+func (s *Store) readFile(
+	info journal.SegmentInfo, open opener, room *readingRoom,
+) (data []byte, err error) {
+	f, err := open(s.path(keyOf(info), ".seg"))
 	if err != nil {
 		if errors.Is(err, os.ErrNotExist) {
 			return nil, fmt.Errorf("%w: %s", ErrMissing, info)
@@ -410,17 +416,17 @@ func (s *Store) readFile(info journal.SegmentInfo, room *readingRoom) (data []by
 func (s *Store) load(seg *segment) ([]byte, error) {
 	seg.lock.Lock()
 	defer seg.lock.Unlock()
-	return s.loadLocked(seg, nil)
+	return s.loadLocked(seg, s.opts.FS.OpenRead, nil)
 }
 
-func (s *Store) loadLocked(seg *segment, room *readingRoom) ([]byte, error) {
+func (s *Store) loadLocked(seg *segment, open opener, room *readingRoom) ([]byte, error) {
 	if data := seg.bytes(); data != nil {
 		return data, nil
 	}
 	if seg.state == absent {
 		return nil, fmt.Errorf("%w: %s", ErrMissing, seg.info)
 	}
-	data, err := s.readFile(seg.info, room)
+	data, err := s.readFile(seg.info, open, room)
 	if err == nil && xxhash.Sum64(data) != seg.info.Hash {
 		err = fmt.Errorf("%w: %s", ErrDamaged, seg.info)
 	}
@@ -447,7 +453,7 @@ func (s *Store) check(seg *segment) error {
 	}
 	room := readingRooms.Get().(*readingRoom)
 	defer readingRooms.Put(room)
-	_, err := s.loadLocked(seg, room)
+	_, err := s.loadLocked(seg, s.opts.FS.OpenReadUncached, room)
 	return err
 }
 
@@ -508,7 +514,9 @@ func (s *Store) Read(part journal.Part, number uint64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.load(seg)
+	seg.lock.Lock()
+	defer seg.lock.Unlock()
+	return s.loadLocked(seg, s.opts.FS.OpenReadUncached, nil)
 }
 
 // Lend is Read for a caller that does not keep the bytes: use has them until it returns.
@@ -520,7 +528,7 @@ func (s *Store) Lend(part journal.Part, number uint64, use func(data []byte) err
 	room := readingRooms.Get().(*readingRoom)
 	defer readingRooms.Put(room)
 	seg.lock.Lock()
-	data, err := s.loadLocked(seg, room)
+	data, err := s.loadLocked(seg, s.opts.FS.OpenReadUncached, room)
 	seg.lock.Unlock()
 	if err != nil {
 		return err

@@ -70,6 +70,12 @@ func (f *faulty) Create(name string) (wal.File, error) {
 	return faultyFile{file, f}, err
 }
 
+func (f *faulty) CreateUncached(name string) (wal.File, error) {
+	f.creates.Add(1)
+	file, err := f.FS.CreateUncached(name)
+	return faultyFile{file, f}, err
+}
+
 func (f *faulty) SyncDir(dir string) error {
 	if f.syncDir != nil {
 		if err := f.syncDir(); err != nil {
@@ -93,6 +99,13 @@ func (f *faulty) OpenRead(name string) (wal.File, error) {
 		f.open()
 	}
 	return f.FS.OpenRead(name)
+}
+
+func (f *faulty) OpenReadUncached(name string) (wal.File, error) {
+	if f.open != nil {
+		f.open()
+	}
+	return f.FS.OpenReadUncached(name)
 }
 
 func (f *faulty) Remove(name string) error {

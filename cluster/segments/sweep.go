@@ -85,7 +85,7 @@ func (s *Store) hold(change int) {
 
 // Copy reads the file of a segment, checked, whether it was dropped meanwhile or not: see Hold.
 func (s *Store) Copy(info journal.SegmentInfo) ([]byte, error) {
-	data, err := s.readFile(info, nil)
+	data, err := s.readFile(info, s.opts.FS.OpenReadUncached, nil)
 	if err == nil && xxhash.Sum64(data) != info.Hash {
 		err = fmt.Errorf("%w: %s", ErrDamaged, info)
 	}

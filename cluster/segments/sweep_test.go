@@ -347,9 +347,9 @@ type creating struct {
 	before func(name string)
 }
 
-func (c *creating) Create(name string) (wal.File, error) {
+func (c *creating) CreateUncached(name string) (wal.File, error) {
 	c.before(name)
-	return c.FS.Create(name)
+	return c.FS.CreateUncached(name)
 }
 
 // A listing that makes the index of a segment again leaves no file behind if the segment is dropped
