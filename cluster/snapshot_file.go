@@ -18,14 +18,17 @@ import (
 )
 
 const (
-	// snapshotBlock is how many bytes of state are checked by one checksum, and written at once.
+	// snapshotBlock is how many bytes of state are checked by one checksum.
 	snapshotBlock = 1 << 20
 	// snapshotSync is how many bytes are written between two fsyncs: the last one, of a large
 	// snapshot, would else take longer than the disk may, and the log wait behind it.
 	snapshotSync  = 8 << 20
 	snapshotMagic = "TGSNAP\x00\x01"
 	snapshotEnd   = "TGSNAPOK"
-	blockHead     = 8  // length, checksum
+	blockHead     = 8 // length, checksum
+	// snapshotAlign divides offset and length of each write but the last: it goes past the page
+	// cache then.
+	snapshotAlign = 4 << 10
 	trailerBytes  = 24 // meta length and checksum, where it begins, magic
 )
 
@@ -37,9 +40,10 @@ type snapshotSink struct {
 	meta  raft.SnapshotMeta
 	file  wal.File
 
-	block    []byte // head, and state not written yet
-	chain    uint32 // checksum of the block before
+	buf      []byte // the file from offset on: what is to be written
 	offset   int64
+	head     int    // where the open block begins in buf
+	chain    uint32 // checksum of the block before
 	unsynced int64
 	once     sync.Once
 	err      error
@@ -50,13 +54,27 @@ func (w *snapshotSink) temporary() string { return w.path + ".tmp" }
 // ID returns the snapshot's name.
 func (w *snapshotSink) ID() string { return w.meta.ID }
 
-// put appends bytes to the file.
-func (w *snapshotSink) put(b []byte) error {
-	if _, err := w.file.WriteAt(b, w.offset); err != nil {
+// begin begins the file.
+func (w *snapshotSink) begin() {
+	w.buf = wal.Aligned(snapshotAlign + blockHead + snapshotBlock)[:0]
+	w.buf = append(w.buf, snapshotMagic...)
+	w.open()
+}
+
+// open begins a block.
+func (w *snapshotSink) open() {
+	w.head = len(w.buf)
+	w.buf = append(w.buf, make([]byte, blockHead)...)
+}
+
+// put writes the first n bytes of the buffer, and keeps those behind them.
+func (w *snapshotSink) put(n int) error {
+	if _, err := w.file.WriteAt(w.buf[:n], w.offset); err != nil {
 		return fmt.Errorf("cluster: write a snapshot: %w", err)
 	}
-	w.offset += int64(len(b))
-	if w.unsynced += int64(len(b)); w.unsynced < snapshotSync {
+	w.offset += int64(n)
+	w.buf = w.buf[:copy(w.buf, w.buf[n:])]
+	if w.unsynced += int64(n); w.unsynced < snapshotSync {
 		return nil
 	}
 	w.unsynced = 0
@@ -66,30 +84,31 @@ func (w *snapshotSink) put(b []byte) error {
 // Write adds state.
 func (w *snapshotSink) Write(p []byte) (int, error) {
 	for written := 0; ; {
-		n := min(len(p)-written, blockHead+snapshotBlock-len(w.block))
-		w.block = append(w.block, p[written:written+n]...)
+		n := min(len(p)-written, w.head+blockHead+snapshotBlock-len(w.buf))
+		w.buf = append(w.buf, p[written:written+n]...)
 		if written += n; written == len(p) {
 			return written, nil
 		}
-		if err := w.flush(); err != nil {
+		w.seal()
+		if err := w.put(len(w.buf) / snapshotAlign * snapshotAlign); err != nil {
 			return written, err
 		}
+		w.open()
 	}
 }
 
-// flush writes the block.
-func (w *snapshotSink) flush() error {
-	state := w.block[blockHead:]
+// seal ends the block, and drops it if it is empty.
+func (w *snapshotSink) seal() {
+	block := w.buf[w.head:]
+	state := block[blockHead:]
 	if len(state) == 0 {
-		return nil
+		w.buf = w.buf[:w.head]
+		return
 	}
 	w.chain = crc32.Update(w.chain, castagnoli, state)
-	binary.LittleEndian.PutUint32(w.block, uint32(len(state)))
-	binary.LittleEndian.PutUint32(w.block[4:], w.chain)
+	binary.LittleEndian.PutUint32(block, uint32(len(state)))
+	binary.LittleEndian.PutUint32(block[4:], w.chain)
 	w.meta.Size += int64(len(state))
-	err := w.put(w.block)
-	w.block = w.block[:blockHead]
-	return err
 }
 
 // Close makes the snapshot durable. Persist calls it, and then raft: the second call returns the
@@ -107,9 +126,7 @@ func (w *snapshotSink) Close() error {
 }
 
 func (w *snapshotSink) finish() error {
-	if err := w.flush(); err != nil {
-		return err
-	}
+	w.seal()
 	meta, err := json.Marshal(w.meta)
 	if err != nil {
 		return err
@@ -117,8 +134,9 @@ func (w *snapshotSink) finish() error {
 	le := binary.LittleEndian
 	end := le.AppendUint32(slices.Clone(meta), uint32(len(meta)))
 	end = le.AppendUint32(end, crc32.Checksum(meta, castagnoli))
-	end = le.AppendUint64(end, uint64(w.offset))
-	if err := w.put(append(end, snapshotEnd...)); err != nil {
+	end = le.AppendUint64(end, uint64(w.offset)+uint64(len(w.buf)))
+	w.buf = append(append(w.buf, end...), snapshotEnd...)
+	if err := w.put(len(w.buf)); err != nil {
 		return err
 	}
 	if err := w.file.Sync(); err != nil {

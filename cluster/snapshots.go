@@ -166,19 +166,16 @@ func (s *snapshotStore) Create(
 	s.mu.Unlock()
 	w := &snapshotSink{
 		files: s.files, path: s.path(id), kept: s.reapOld,
-		block: make([]byte, blockHead, blockHead+snapshotBlock),
 		meta: raft.SnapshotMeta{
 			Version: version, ID: id, Index: index, Term: term,
 			Configuration: c, ConfigurationIndex: configIndex,
 		},
 	}
 	var err error
-	if w.file, err = s.files.Create(w.temporary()); err != nil {
+	if w.file, err = s.files.CreateUncached(w.temporary()); err != nil {
 		return nil, fmt.Errorf("cluster: create a snapshot: %w", err)
 	}
-	if err := w.put([]byte(snapshotMagic)); err != nil {
-		return nil, errors.Join(err, w.Cancel())
-	}
+	w.begin()
 	return w, nil
 }
 
