@@ -258,7 +258,7 @@ func TestTargetsOfOneSystem(t *testing.T) {
 	f.Snapshot.Snapshots, f.Snapshot.Beside, f.Snapshot.Elapsed = 3, 20*time.Second, 40*time.Second
 	require.Equal(t, map[string]string{
 		"leader killed, 20 times: first acknowledgement": "20 of 20, longest 700ms, lost 0, doubled 0: holds",
-		"ingest during snapshots / without":              "0.90, entry 20ms (1000000 customers, "+
+		"ingest during snapshots / without": "0.90, entry 20ms (1000000 customers, " +
 			"10000000 keys; 3 snapshots, for 20s of 40s): holds",
 		"cost of an event, few → 1M customers, HTTP": "1.25 × (1000000 customers, 0 keys: " +
 			"ingest-batch 0.00 → 0.00 µs; 0 snapshots): holds",
