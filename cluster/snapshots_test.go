@@ -170,6 +170,24 @@ func TestAStartReadsASnapshotOnce(t *testing.T) {
 	require.ErrorIs(t, err, ErrDamaged, "the next one reads all of it")
 }
 
+// Only whole blocks of 4 KiB go past the page cache: none but the last write has a part of one.
+func TestASnapshotIsWrittenInWholeBlocks(t *testing.T) {
+	disk := newVoteDisk(t)
+	s := newSnapshots(t, disk)
+	var writes []int
+	disk.Inject(func(op faultfs.Op) error {
+		if op.Kind == faultfs.KindWrite {
+			writes = append(writes, op.Bytes)
+		}
+		return nil
+	})
+	require.NoError(t, save(s, 1, stateAt(1, 5*snapshotBlock+3)))
+	require.Len(t, writes, 6)
+	for _, n := range writes[:5] {
+		require.Zero(t, n%snapshotAlign)
+	}
+}
+
 // Each operation of taking a snapshot fails, or is where the power goes: what was there before is
 // there still, what is listed is whole, what was acknowledged is listed, and the next one succeeds.
 func TestSnapshotAtEveryFailureAndCrash(t *testing.T) {
