@@ -99,17 +99,21 @@ func (s *Store) build(part journal.Part, view *journal.PartView) (did bool, err 
 	if next >= view.First+uint64(len(view.Segments)) {
 		return false, nil
 	}
-	var tally rollup.Tally
-	err = s.opts.Lend(part, next, func(data []byte) error { return s.count(data, 0, tally.Add) })
-	if err != nil {
-		return false, fmt.Errorf("rollups: %w", err)
+	info := view.Segments[next-view.First]
+	cells, counted := s.early.take(info)
+	if !counted {
+		var tally rollup.Tally
+		err = s.opts.Lend(part, next, func(data []byte) error { return s.count(data, 0, tally.Add) })
+		if err != nil {
+			return false, fmt.Errorf("rollups: %w", err)
+		}
+		cells = tally.Cells()
 	}
-	length := view.Segments[next-view.First].Length
-	w, err := s.newWriter("next", part, next, next, view, length)
+	w, err := s.newWriter("next", part, next, next, view, info.Length)
 	if err != nil {
 		return false, err
 	}
-	for _, c := range tally.Cells() {
+	for _, c := range cells {
 		w.add(&c)
 	}
 	made, err := w.end()
@@ -117,6 +121,19 @@ func (s *Store) build(part journal.Part, view *journal.PartView) (did bool, err 
 		return false, err
 	}
 	return true, s.replace(made, nil)
+}
+
+// Count counts a segment whose bytes are at hand, so that Step need not read them. Where Step has
+// fallen behind it leaves the segment to it, and so it does with one that cannot be read. For any
+// goroutine.
+func (s *Store) Count(info journal.SegmentInfo, data []byte) {
+	if s.early.full() {
+		return
+	}
+	var tally rollup.Tally
+	if s.count(data, 0, tally.Add) == nil {
+		s.early.put(counted{info, tally.Cells()})
+	}
 }
 
 // merge makes one run of fanIn of the same length that follow each other and begin at a multiple of

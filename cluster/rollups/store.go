@@ -59,6 +59,7 @@ type Store struct {
 	runs   [2][]*run // by part, in the order of their segments; they do not overlap
 	bad    sync.Map  // *run: found damaged or gone by a reader
 	tails  [2]tail
+	early  early
 
 	// For Step alone:
 	loaded  bool

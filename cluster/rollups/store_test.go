@@ -29,6 +29,7 @@ type history struct {
 	reads   atomic.Int64
 	counted atomic.Int64 // records
 	lost    string       // the segment that cannot be read
+	tell    bool         // segments are counted as they are written
 	dir     string
 	files   wal.FS
 	version rollup.Versions
@@ -89,6 +90,9 @@ func (h *history) record(kind journal.Kind, owner uint32, item, units byte, hour
 	h.journal.Append(r)
 	for _, s := range h.journal.EndEntry(h.index, nil) {
 		h.sealed[fmt.Sprint(s.Part, s.Number)] = append([]byte(nil), s.Data...)
+		if h.tell {
+			h.Count(s.SegmentInfo, s.Data)
+		}
 	}
 }
 
@@ -148,6 +152,40 @@ func (h *history) plain(t require.TestingT, q rollup.Query) map[rollup.Key]rollu
 	return sums
 }
 
+// What was counted as a segment was written is not read again, unless Step fell behind, or the
+// segment is of another history.
+func TestSegmentsAreCountedAsTheyAreWritten(t *testing.T) {
+	h := openHistory(t.TempDir())
+	h.tell = true
+	segments := func() int { return len(h.journal.View()[journal.PartUsage].Segments) }
+	seal := func(n int) {
+		for i := int64(0); segments() < n; i++ {
+			h.record(journal.KindUsage, 1, 1, 1, i)
+		}
+	}
+	q := rollup.Query{Owner: 1, To: 1000}
+	check := func(reads int) {
+		h.reads.Store(0)
+		h.settle(t)
+		require.EqualValues(t, reads, h.reads.Load())
+		require.Equal(t, h.plain(t, q), sumOf(t, h, q))
+		require.EqualValues(t, reads, h.reads.Load())
+		require.Empty(t, h.early.segments)
+	}
+	seal(3)
+	check(0)
+	seal(3 + maxEarly + 2)
+	check(2)
+
+	seal(3 + maxEarly + 3)
+	last := &h.early.segments[0]
+	last.info.Hash++
+	last.cells = nil
+	check(1)
+	h.Count(last.info, []byte("no segment"))
+	require.Empty(t, h.early.segments, "Step reads it, and says what is wrong")
+}
+
 // Whatever was counted, merged, dropped and opened again, sums are those of the journal's records.
 func TestSumsAreThoseOfTheJournal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -157,6 +195,7 @@ func TestSumsAreThoseOfTheJournal(t *testing.T) {
 		h := openHistory(dir)
 		hour := int64(0)
 		for range rapid.IntRange(1, 12).Draw(t, "rounds") {
+			h.tell = rapid.Bool().Draw(t, "told")
 			switch rapid.SampledFrom([]string{"record", "record", "step", "settle", "reopen", "expire"}).
 				Draw(t, "act") {
 			case "record":

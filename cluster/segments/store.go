@@ -93,6 +93,7 @@ type Store struct {
 
 	cache indexCache
 	tails [2]tailIndex // by part
+	tell  atomic.Pointer[func(journal.SegmentInfo, []byte)]
 }
 
 // key names a segment.
@@ -308,6 +309,9 @@ func (s *Store) store(seg *segment, data []byte) error {
 	}
 	if err := s.storeIndex(seg, data, there); err != nil {
 		return err
+	}
+	if tell := s.tell.Load(); tell != nil && !there {
+		(*tell)(seg.info, data)
 	}
 	seg.release(stored, data)
 	s.wake()
@@ -550,6 +554,10 @@ func (s *Store) listed(part journal.Part, number uint64) (*segment, error) {
 	}
 	return s.find(view.Segments[number-view.First]), nil
 }
+
+// Tell has f called with each segment that is written, while its bytes are in memory. f must not
+// keep them, and the next segment waits for it.
+func (s *Store) Tell(f func(info journal.SegmentInfo, data []byte)) { s.tell.Store(&f) }
 
 // find is lookup that knows a segment whose Put is on the way.
 func (s *Store) find(info journal.SegmentInfo) *segment {

@@ -194,6 +194,11 @@ func TestWhatIsThereIsNotWrittenAgain(t *testing.T) {
 	damaged := filepath.Join(dir, "usage-0000000002.idx")
 	require.NoError(t, os.WriteFile(damaged, []byte("x"), 0o600))
 	again := open(t, dir, Options{FS: fs}) // replays its log
+	var told []uint64
+	again.store.Tell(func(info journal.SegmentInfo, data []byte) {
+		require.EqualValues(t, info.Hash, xxhash.Sum64(data))
+		told = append(told, info.Number)
+	})
 	require.NoFileExists(t, filepath.Join(dir, "usage-0000000009.seg.tmp"))
 	var renamed atomic.Int64
 	fs.rename = func() error { renamed.Add(1); return nil }
@@ -201,11 +206,15 @@ func TestWhatIsThereIsNotWrittenAgain(t *testing.T) {
 	again.seal()
 	require.NoError(t, again.store.WaitDurable(t.Context(), again.journal.Manifest()))
 	require.EqualValues(t, 1, renamed.Load(), "only the side index that is damaged")
+	require.Empty(t, told)
 	require.Equal(t, h.journal.Manifest(), again.journal.Manifest())
 	list, err := again.store.List(everything)
 	require.NoError(t, err)
 	require.Len(t, list, int(again.index))
+	again.seal()
 	require.NoError(t, again.store.Close())
+	require.Equal(t, []uint64{3}, told)
+	renamed.Store(1)
 
 	damaged = filepath.Join(dir, "usage-0000000001.seg")
 	data, err := os.ReadFile(damaged)

@@ -64,8 +64,8 @@ func (s *Segment) Share() bool {
 	return s.Data != nil && (s.memory == nil || s.memory.share())
 }
 
-// Release says that the caller, to whom the journal gave the segment, has stored it and will not
-// read Data again: unless others may, the memory becomes that of another tail.
+// Release is for the store that the journal gave the segment to: it has stored it and does not read
+// Data again. Unless others may, the memory becomes that of another tail.
 func (s *Segment) Release() {
 	if s.memory != nil && s.memory.free() {
 		s.home.give(s.memory)
