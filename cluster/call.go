@@ -21,14 +21,13 @@ type call struct {
 	// deferred reports whether an entry had reached its work limit: the next attempt follows at once.
 	deferred bool
 	deadline time.Time
-	timer    *time.Timer
 }
 
 // ticket is what the next attempt puts into a queue. On the first attempt, results go straight to
 // their places.
 func (c *call) ticket(pool *ticketPool) *ticket {
 	t := pool.take()
-	t.deadline = c.deadline
+	t.deadline, t.timed = c.deadline, true
 	if c.left == nil {
 		t.records, t.results = c.records, c.results
 	} else {

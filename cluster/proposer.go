@@ -172,8 +172,6 @@ func (p *proposer) propose(
 	if !c.admit(p, internal) {
 		return
 	}
-	c.timer = time.NewTimer(time.Until(deadline))
-	defer c.timer.Stop()
 	for {
 		r := p.router.route.Load()
 		if !p.attempt(&c, r, internal) {
@@ -242,7 +240,10 @@ func (p *proposer) attempt(c *call, r *route, internal bool) bool {
 		took, wait = q.add(t)
 	}
 	if took == engine.OutcomeDone {
-		c.await(p, q, t)
+		<-t.done
+		if !t.gone {
+			p.tickets.release(t)
+		}
 	} else {
 		refuse(results, took, wait)
 		p.tickets.release(t)
@@ -255,18 +256,6 @@ func (p *proposer) attempt(c *call, r *route, internal bool) bool {
 	}
 	c.left = again
 	return len(again) > 0
-}
-
-// await waits until a ticket's records have their results, or until the deadline, when it withdraws
-// those not sent yet.
-func (c *call) await(p *proposer, q *queue, t *ticket) {
-	select {
-	case <-t.done:
-		p.tickets.release(t)
-	case <-c.timer.C:
-		q.withdraw(t)
-		c.timer.Reset(0) // the next wait must see it, too
-	}
 }
 
 // awaitRetry waits for another leader, or a moment; false at the deadline.
@@ -282,10 +271,12 @@ func (p *proposer) awaitRetry(c *call, r *route) bool {
 		}
 		defer p.waiting.leave(flow, size)
 	}
+	late := time.NewTimer(time.Until(c.deadline))
+	defer late.Stop()
 	select {
 	case <-r.changed:
 	case <-moment:
-	case <-c.timer.C:
+	case <-late.C:
 		return false
 	case <-p.closing:
 		return false

@@ -72,6 +72,8 @@ type part struct {
 type ticket struct {
 	flow     fair.Flow
 	deadline time.Time
+	// timed reports whether a call waits for it, which the queue gives up at the deadline.
+	timed bool
 	// records are encoded when they are sent, or data holds them already encoded, with these sizes.
 	records []engine.Record
 	data    []byte
@@ -87,9 +89,9 @@ type ticket struct {
 	next    int // the first record not sent yet
 	waiting int // bytes of the records not sent yet
 	open    int // records whose fate is not known
-	// gone reports whether no call waits any more: results may be reused.
+	// gone reports whether the queue gave its call up: results may be reused, and the ticket may not.
 	gone bool
-	done chan struct{} // has a token once no record's fate is open
+	done chan struct{} // has a token once no record's fate is open, or the call was given up
 }
 
 // ticketPool recycles tickets.
@@ -149,6 +151,10 @@ type queue struct {
 	inFlight []*batch
 	apart    backlogs
 	pace     pace
+	// alarm calls expire at rings; zero while it is not set. One timer for all calls costs less than
+	// one each, of which nearly none ever ends.
+	alarm *time.Timer
+	rings time.Time
 }
 
 type queueLimits struct {
@@ -240,6 +246,9 @@ func (q *queue) add(t *ticket) (took engine.Outcome, wait time.Duration) {
 	if !q.apart.add(q, t, weight) {
 		q.lanes.Push(t.flow, weight, t)
 		q.waiting += t.bytes
+	}
+	if t.timed && (q.rings.IsZero() || t.deadline.Before(q.rings)) {
+		q.ring(t.deadline, time.Until(t.deadline))
 	}
 	q.pump()
 	return engine.OutcomeDone, 0
@@ -363,11 +372,11 @@ func (q *queue) abandon() {
 // end gives each ticket its results, and returns those that have all of them. The caller holds the
 // lock.
 func (q *queue) end(b *batch, f fate) []*ticket {
-	at, ready := 0, make([]*ticket, 0, len(b.parts))
+	at, bytes, ready := 0, 0, make([]*ticket, 0, len(b.parts))
 	for _, p := range b.parts {
 		t := p.ticket
 		q.share.Give(t.flow, p.bytes)
-		q.pace.note(p.bytes)
+		bytes += p.bytes
 		switch {
 		case t.gone:
 		case f == fateDecided:
@@ -381,6 +390,7 @@ func (q *queue) end(b *batch, f fate) []*ticket {
 		}
 	}
 	b.parts = nil
+	q.pace.note(bytes)
 	return ready
 }
 
@@ -399,15 +409,50 @@ func (q *queue) owner(data []byte) *batch {
 	return nil
 }
 
-// withdraw removes a ticket's records that were not sent, and stops writes to its results: the fate
-// of a record that was sent stays unknown there. The ticket must not be used again.
-func (q *queue) withdraw(t *ticket) {
+// ring sets the alarm. The caller holds the lock.
+func (q *queue) ring(at time.Time, after time.Duration) {
+	q.rings = at
+	if q.alarm == nil {
+		q.alarm = time.AfterFunc(after, q.expire)
+		return
+	}
+	q.alarm.Reset(after)
+}
+
+// expire gives up the calls whose deadline has passed, and sets the alarm for the next one.
+func (q *queue) expire() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	now, next := time.Now(), time.Time{}
+	look := func(t *ticket) {
+		switch {
+		case !t.timed || t.gone:
+		case !now.Before(t.deadline):
+			q.withdraw(t)
+		case next.IsZero() || t.deadline.Before(next):
+			next = t.deadline
+		}
+	}
+	q.lanes.Each(look)
+	q.apart.lanes.Each(look)
+	for _, b := range q.inFlight {
+		for _, p := range b.parts {
+			look(p.ticket)
+		}
+	}
+	if q.rings = next; !next.IsZero() {
+		q.ring(next, next.Sub(now))
+	}
+}
+
+// withdraw gives a call up: it removes the records that were not sent, and stops writes to its
+// results, so the fate of a record that was sent stays unknown there. The caller holds the lock.
+func (q *queue) withdraw(t *ticket) {
 	t.gone = true
 	if t.next < t.count {
 		q.drop(t)
 	}
+	t.done <- struct{}{}
 }
 
 // load is what the queue holds now.

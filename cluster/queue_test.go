@@ -1,8 +1,10 @@
 package cluster
 
 import (
+	"maps"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -44,6 +46,13 @@ func settled(t *ticket) bool {
 	default:
 		return false
 	}
+}
+
+// giveUp ends a ticket's call as its deadline does; false if nobody waits any more.
+func giveUp(q *queue, t *ticket) bool {
+	t.timed, t.deadline = true, time.Now()
+	q.expire()
+	return t.gone && settled(t)
 }
 
 func entryKeys(t require.TestingT, b *batch) []engine.Record {
@@ -298,10 +307,11 @@ func TestQueueGivesBackWhatWasNotSent(t *testing.T) {
 func TestQueueWithdraws(t *testing.T) {
 	q, sent := testQueue(queueLimits{batchBytes: 1 << 10, bytes: 1 << 20, eager: 1, depth: 4})
 	t1, t2, t3, t4 := put(t, q, 0, 1), put(t, q, 0, 2, 3), put(t, q, 0, 4), put(t, q, 0, 5, 6)
-	q.withdraw(t1)
+	require.True(t, giveUp(q, t1))
 	require.Equal(t, engine.OutcomeUnknown, t1.results[0].Outcome, "it has left")
-	q.withdraw(t4)
-	q.withdraw(t2)
+	require.True(t, giveUp(q, t4))
+	require.True(t, giveUp(q, t2))
+	require.False(t, giveUp(q, t2), "once")
 	require.Equal(t, engine.OutcomeNone, t2.results[1].Outcome, "definitely not proposed")
 	q.finish((*sent)[0], fateUnknown)
 	b := (*sent)[1]
@@ -313,7 +323,7 @@ func TestQueueWithdraws(t *testing.T) {
 	require.Equal(t, engine.OutcomeDuplicate, t3.results[0].Outcome)
 
 	put(t, q, 0, 7)
-	q.withdraw(put(t, q, 0, 8))
+	require.True(t, giveUp(q, put(t, q, 0, 8)))
 	late := testTicket(records(9), 0)
 	late.deadline = time.Now().Add(-time.Second)
 	q.add(late)
@@ -321,9 +331,47 @@ func TestQueueWithdraws(t *testing.T) {
 	require.Len(t, *sent, 3, "a batch without records does not leave")
 	require.True(t, settled(late), "what is late is given up")
 	require.Equal(t, engine.OutcomeNone, late.results[0].Outcome)
+	require.False(t, giveUp(q, t3), "it was settled")
 	require.False(t, settled(t1) || settled(t2) || settled(t4), "nobody waits for these")
 	bytes, flight := q.load()
 	require.Zero(t, bytes+flight)
+}
+
+// TestQueueGivesUpAtEachDeadline: one alarm serves all calls, whichever is earlier, in flight or
+// not. A frame is nobody's call.
+func TestQueueGivesUpAtEachDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, _ := testQueue(queueLimits{
+			batchBytes: 1 << 10, bytes: 1 << 20, eager: 1, depth: 4, apart: 100,
+		})
+		begin := time.Now()
+		add := func(after time.Duration, timed bool, flow fair.Flow, keys ...uint64) *ticket {
+			one := testTicket(records(keys...), flow)
+			one.deadline, one.timed = begin.Add(after), timed
+			took, _ := q.add(one)
+			require.Equal(t, engine.OutcomeDone, took)
+			return one
+		}
+		frame := add(time.Second, false, 1, 1)
+		calls := map[time.Duration]*ticket{}
+		for i, after := range []time.Duration{3, 2, 5, 4, 4*time.Second + 1} {
+			if after < time.Second {
+				after *= time.Second
+			}
+			flow := fair.Flow(1 + i%2) // the second has a backlog, and goes apart
+			calls[after] = add(after, true, flow, keyRange(100*uint64(i), 1+40*uint64(i%2))...)
+		}
+		for _, after := range slices.Sorted(maps.Keys(calls)) {
+			<-calls[after].done
+			require.Equal(t, after, time.Since(begin))
+			require.True(t, calls[after].gone)
+		}
+		require.False(t, settled(frame))
+		require.True(t, q.rings.IsZero(), "nothing is left to wait for")
+		late := add(6*time.Second, true, 3, 7)
+		<-late.done
+		require.Equal(t, 6*time.Second, time.Since(begin))
+	})
 }
 
 // Whatever is added by whomever, withdrawn and finished in whatever order: the records of a flow
@@ -363,8 +411,7 @@ func TestQueueKeepsOrderAndPlaces(t *testing.T) {
 			"withdraw": func(t *rapid.T) {
 				if len(claims) > 0 {
 					c := claims[rapid.IntRange(0, len(claims)-1).Draw(t, "claim")]
-					q.withdraw(c.ticket)
-					c.gone = true
+					c.gone = giveUp(q, c.ticket) || c.gone
 				}
 			},
 			"finish": func(*rapid.T) { finished = finishNext(t, q, *sent, finished) },

@@ -95,6 +95,11 @@ func TestLanesKeepOrderAndLoseNothing(t *testing.T) {
 			},
 			"skip": func(*rapid.T) { lanes[0].Skip() },
 		})
+		waiting := map[*job]bool{}
+		for i := range lanes {
+			lanes[i].Each(func(j *job) { waiting[j] = true })
+		}
+		require.Len(t, waiting, pushed-left)
 		for i := range lanes {
 			for !lanes[i].Empty() {
 				before := left

@@ -197,6 +197,18 @@ func (l *Lanes[C]) MoveTo(to *Lanes[C], f Flow) {
 	to.insert(lane)
 }
 
+// Each hands each piece of work to look, which must not change the lanes.
+func (l *Lanes[C]) Each(look func(C)) {
+	for lane := l.first; lane != nil; {
+		for _, c := range lane.work[lane.from:] {
+			look(c)
+		}
+		if lane = lane.next; lane == l.first {
+			return
+		}
+	}
+}
+
 // Drain removes all work, and hands each piece to end.
 func (l *Lanes[C]) Drain(end func(C)) {
 	for lane := l.first; lane != nil; lane = l.first {
