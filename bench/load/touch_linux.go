@@ -11,9 +11,9 @@ import (
 const touchStep = 64 << 20
 
 // TouchMemory writes to free memory, size bytes or half of what is free, and gives it back to the
-// kernel. The host of a virtual machine takes back memory that is free there, and whoever is given a
-// page of it next pays for the host's work: 9 µs in place of 0.3, where this was measured. Without
-// TouchMemory that is a part of what a system takes that grows, and none of what another does.
+// kernel. The host of a virtual machine takes back memory that is free there, and whoever is given
+// a page of it next pays for the host's work: 9 µs in place of 0.3, where this was measured.
+// Without TouchMemory systems that grow would pay for it, and others would not.
 func TouchMemory(ctx context.Context, size uint64) error {
 	size = min(size, FreeMemory()/2) / touchStep * touchStep
 	if size == 0 {

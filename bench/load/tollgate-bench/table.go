@@ -361,7 +361,8 @@ func (c *tableCommand) recover(ctx context.Context, f *load.Figures) (err error)
 	return err
 }
 
-// engineBenchmarks are run one after the other; of three runs the median counts. Checks during other work need a core for each.
+// engineBenchmarks are run one after the other; of three runs the median counts. Checks during
+// other work need a core for each.
 var engineBenchmarks = [][]string{
 	{
 		"-cpu", "1", "-count", "3",
