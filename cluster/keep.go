@@ -127,9 +127,9 @@ func (k *keeper) takesTurn(logged int64) bool {
 	return logged >= k.config.SnapshotBytes || k.isNext()
 }
 
-// wanted is after how many bytes of log this node wants a snapshot: three quarters of
-// SnapshotBytes. The first of a process comes earlier, after its place among the members, so that
-// with three of them a quarter of SnapshotBytes lies between one's snapshot and the next one's.
+// wanted is how much log must follow the last snapshot before this node wants another: three
+// quarters of SnapshotBytes. The first snapshot of a process comes earlier, depending on its place
+// among the members, so that three nodes are a quarter of SnapshotBytes apart.
 func (k *keeper) wanted() int64 {
 	wanted := k.config.SnapshotBytes / 4 * 3
 	if k.replica.snapshotAt.Load() != 0 {

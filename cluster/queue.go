@@ -72,7 +72,8 @@ type part struct {
 type ticket struct {
 	flow     fair.Flow
 	deadline time.Time
-	// timed reports whether a call waits for it, which the queue gives up at the deadline.
+	// timed reports whether a call waits for the ticket. The queue gives such a call up at its
+	// deadline; a frame's ticket is never given up.
 	timed bool
 	// records are encoded when they are sent, or data holds them already encoded, with these sizes.
 	records []engine.Record
@@ -89,7 +90,8 @@ type ticket struct {
 	next    int // the first record not sent yet
 	waiting int // bytes of the records not sent yet
 	open    int // records whose fate is not known
-	// gone reports whether the queue gave its call up: results may be reused, and the ticket may not.
+	// gone reports whether the queue has given up the call: results may be reused from then on, the
+	// ticket must not be.
 	gone bool
 	done chan struct{} // has a token once no record's fate is open, or the call was given up
 }
@@ -151,8 +153,8 @@ type queue struct {
 	inFlight []*batch
 	apart    backlogs
 	pace     pace
-	// alarm calls expire at rings; zero while it is not set. One timer for all calls costs less than
-	// one each, of which nearly none ever ends.
+	// alarm runs expire at rings, which is zero while no alarm is set. One timer for all calls is
+	// cheaper than one each, which would hardly ever fire.
 	alarm *time.Timer
 	rings time.Time
 }

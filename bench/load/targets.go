@@ -88,6 +88,9 @@ func (r Row) Stands() string {
 	return text
 }
 
+// Fails reports whether a figure of the row could be reached and was not.
+func (r Row) Fails() bool { return strings.Contains(string(r.Verdict), string(VerdictFails)) }
+
 // goal is a row before anything was measured. measure returns an empty text where its figures are
 // missing. A proof is a heading of bench/JOURNAL.md, as a link names it.
 type goal struct {

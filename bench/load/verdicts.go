@@ -63,7 +63,7 @@ func (f *Figures) against(s Scenario, rate, cost float64, others ...string) (str
 }
 
 // figure is one of those that a target names: whether we meet it, and whether the prototype of the
-// least that has to be done does. One that was not measured counts as meeting it.
+// least that has to be done does. A floor that was not measured counts as meeting it.
 type figure struct {
 	name        string
 	ours, floor bool

@@ -95,11 +95,12 @@ func TestLanesKeepOrderAndLoseNothing(t *testing.T) {
 			},
 			"skip": func(*rapid.T) { lanes[0].Skip() },
 		})
-		waiting := map[*job]bool{}
+		waiting, looked := map[*job]bool{}, 0
 		for i := range lanes {
-			lanes[i].Each(func(j *job) { waiting[j] = true })
+			lanes[i].Each(func(j *job) { waiting[j], looked = true, looked+1 })
 		}
 		require.Len(t, waiting, pushed-left)
+		require.Equal(t, pushed-left, looked)
 		for i := range lanes {
 			for !lanes[i].Empty() {
 				before := left

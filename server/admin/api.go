@@ -42,7 +42,7 @@ type Cluster interface {
 	NotReady() []Reason
 	// Causes are the names that reasons may have.
 	Causes() []string
-	// Leads reports whether this node leads the billing group, which usage events and checks are of.
+	// Leads reports whether this node leads the billing group, which handles usage events and checks.
 	Leads() bool
 	// Change changes the members, and returns when it is done. Its error says what was refused, and
 	// what to do; it is shown to the operator. It wraps ErrWasMember for the removal of a node that

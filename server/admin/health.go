@@ -42,12 +42,12 @@ func (n *nodeTools) healthy(x *server.Exchange) {
 // ready is GET /readyz: this node serves; if not, why.
 func (n *nodeTools) ready(x *server.Exchange) { n.probe(x, "ready", nil) }
 
-// leader is GET /leader: this node serves, and leads the billing group. A request that it is sent
-// is not handed on to another node.
+// leader is GET /leader: this node serves, and leads the billing group, so it need not forward
+// usage events.
 func (n *nodeTools) leader(x *server.Exchange) {
 	var more []Reason
 	if !n.state.Leads() {
-		more = []Reason{{"not_leader", "billing", "another node leads"}}
+		more = []Reason{{"not_leader", "billing", "this node does not lead"}}
 	}
 	n.probe(x, "leader", more)
 }
@@ -80,6 +80,9 @@ func (n *nodeTools) probe(x *server.Exchange, what string, more []Reason) {
 	} else {
 		status = 503
 		x.Ctx.Response.Header.Set("Retry-After", "1")
+		if len(more) == 0 {
+			what = "ready"
+		}
 		j.Text("status", "not "+what)
 	}
 	j.Array("reasons")

@@ -224,7 +224,7 @@ type loadFlags struct {
 	Warmup      time.Duration `default:"2s" help:"Load before the measurement."`
 	Duration    time.Duration `short:"d" default:"10s" help:"Length of the measurement."`
 	AuditSample int           `default:"200" help:"For how many customers audit events are compared with checks."`
-	TouchMiB    int           `name:"touch-mib" default:"4096" help:"How much free memory is touched before anything is measured: the host of a virtual machine takes it back meanwhile."`
+	TouchMiB    int           `name:"touch-mib" default:"4096" help:"MiB of free memory to touch before each load: the host of a virtual machine takes back free pages, and the first use of one then takes 9 µs."`
 	Seed        uint64        `default:"1" help:"Of the draw of customers."`
 	MaxLate     time.Duration `default:"10ms" help:"How late the generator of an open loop may be (p99); beyond it nothing is reported."`
 	JSON        bool          `name:"json" help:"Print JSON instead of tables."`

@@ -373,7 +373,7 @@ var engineBenchmarks = [][]string{
 		"-bench",
 		"^Benchmark(Reservation|ReservationMemory|ApplyBudgetedUsage|CheckWithBudget|CountSegment)$",
 	},
-	{"-cpu", "2", "-bench", "^BenchmarkCheckBeside$", "-benchtime", "1x"},
+	{"-cpu", "2", "-count", "3", "-bench", "^BenchmarkCheckBeside$", "-benchtime", "1x"},
 }
 
 // smallBenchmarks leave out what fills 50 million keys.
