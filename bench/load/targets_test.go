@@ -231,6 +231,14 @@ func TestRecordsAreWhole(t *testing.T) {
 		}
 	}
 	require.Greater(t, rows, 10)
+
+	readme, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	excerpt, err := load.Excerpt(readme, text)
+	require.NoError(t, err)
+	require.Equal(t, string(readme), string(excerpt), "--record README.md renews it")
+	_, err = load.Excerpt(readme, []byte("nothing"))
+	require.ErrorContains(t, err, "no row ")
 }
 
 func TestTargetsOfOneSystem(t *testing.T) {

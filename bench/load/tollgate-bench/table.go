@@ -19,7 +19,7 @@ import (
 type tableCommand struct {
 	Parts    []string `default:"check,ingest,batch,pairs,network,failover,snapshots,scale,runs,flood,pages,usage,recover,engine" enum:"check,ingest,batch,pairs,network,failover,snapshots,scale,large,runs,flood,pages,usage,recover,engine" help:"What to measure; the other rows stay empty. large (1M customers, 50M keys over HTTP; half an hour, 14 GiB of memory, 30 of disk) has to be asked for."`
 	Small    bool     `help:"Everything in little, in less than ten minutes. Its figures cannot be recorded."`
-	Record   []string `type:"existingfile" placeholder:"FILE" help:"Documents whose rows are replaced by what was measured (docs/speed.md). Refused where others disturbed it."`
+	Record   []string `type:"existingfile" placeholder:"FILE" help:"Documents whose rows are replaced by what was measured: docs/speed.md, then README.md, which has an excerpt of it. Refused where others disturbed it."`
 	HTML     string   `name:"html" type:"path" placeholder:"FILE" help:"Also write a report with plots, in one file."`
 	Again    int      `default:"2" help:"How often a turn of a comparison that others disturbed is measured again."`
 	Rounds   int      `default:"5" help:"How often each system is measured, in turns."`
@@ -108,13 +108,23 @@ func (c *tableCommand) Run(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
+// rowsFile has all rows; other documents have excerpts of it.
+const rowsFile = "docs/speed.md"
+
 // record replaces a document's rows.
 func record(file string, figures *load.Figures) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return fmt.Errorf("--record: %w", err)
 	}
-	text, err = figures.Record(text)
+	if load.IsExcerpt(text) {
+		var recorded []byte
+		if recorded, err = os.ReadFile(rowsFile); err == nil {
+			text, err = load.Excerpt(text, recorded)
+		}
+	} else {
+		text, err = figures.Record(text)
+	}
 	if err == nil {
 		err = os.WriteFile(file, text, 0o644)
 	}
