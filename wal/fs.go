@@ -18,14 +18,15 @@ type FS interface {
 	// Create opens name for reading and writing and empties it.
 	Create(name string) (File, error)
 	// CreateUncached is Create for a file that is written once, in large pieces, and seldom read:
-	// its content need not stay in memory. Only pieces that begin at a multiple of 4 KiB gain.
+	// its content need not stay in memory. Only pieces that begin at a multiple of 4 KiB gain. An
+	// uncached file may take two descriptors.
 	CreateUncached(name string) (File, error)
 	// Open opens an existing file for reading and writing; fs.ErrNotExist if there is none.
 	Open(name string) (File, error)
 	// OpenRead opens an existing file for reading only; fs.ErrNotExist if there is none.
 	OpenRead(name string) (File, error)
-	// OpenReadUncached is OpenRead for one pass over a large file, of which the page cache neither
-	// needs to have anything before nor after.
+	// OpenReadUncached is OpenRead for a single pass over a large file. It does not fill the page
+	// cache.
 	OpenReadUncached(name string) (File, error)
 	// Rename replaces newName with oldName in one step.
 	Rename(oldName, newName string) error

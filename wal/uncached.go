@@ -23,7 +23,7 @@ const (
 // cache, where the file system can, all other bytes through it; the kernel keeps both in step.
 type uncachedFile struct {
 	osFile
-	direct directFile // nil where there is no such way
+	direct directFile // nil if direct I/O is not supported
 }
 
 // directFile is the same file, open a second time with O_DIRECT.
@@ -38,18 +38,47 @@ func openUncached(name string, flag int) (File, error) {
 	if err != nil {
 		return nil, err
 	}
-	u := uncachedFile{osFile: osFile{f}}
-	direct, err := openDirect(f.Name(), flag&^(os.O_CREATE|os.O_TRUNC))
-	switch {
-	case err == nil:
-		u.direct = direct
-	case !refused(err):
-		return nil, errors.Join(err, f.Close())
+	u, err := uncached(f, flag&^(os.O_CREATE|os.O_TRUNC))
+	if err == nil {
+		return u, nil
 	}
+	err = errors.Join(err, f.Close())
+	if flag&os.O_CREATE != 0 {
+		err = errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil, err
+}
+
+// uncached opens f a second time, past the page cache. If its name has been given to another file
+// meanwhile, f alone is used: a read would mix the bytes of both.
+func uncached(f *os.File, flag int) (uncachedFile, error) {
+	u := uncachedFile{osFile: osFile{f}}
+	direct, err := openDirect(f.Name(), flag)
+	if refused(err) {
+		return u, nil
+	}
+	if err != nil {
+		return u, err
+	}
+	same, err := sameFile(f, direct)
+	if !same || err != nil {
+		return u, errors.Join(err, direct.Close())
+	}
+	u.direct = direct
 	return u, nil
 }
 
-// refused reports whether a file system cannot do without its cache, or not for this piece.
+func sameFile(f, g *os.File) (bool, error) {
+	of, err := f.Stat()
+	if err != nil {
+		return false, err
+	}
+	as, err := g.Stat()
+	return err == nil && os.SameFile(of, as), err
+}
+
+// refused reports whether the file system does not support direct I/O, in general or for this
+// piece.
 func refused(err error) bool {
 	return errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported)
 }
@@ -91,19 +120,19 @@ func (u uncachedFile) readPiece(b []byte, offset int64) (int, error) {
 	if aligned(b) {
 		return u.direct.ReadAt(b, offset)
 	}
-	room := rooms.Get().(*room)
-	defer rooms.Put(room)
-	n, err := u.direct.ReadAt(room.bytes[:len(b)], offset)
-	return copy(b, room.bytes[:n]), err
+	buffer := pieceBuffers.Get().(*pieceBuffer)
+	defer pieceBuffers.Put(buffer)
+	n, err := u.direct.ReadAt(buffer.bytes[:len(b)], offset)
+	return copy(b, buffer.bytes[:n]), err
 }
 
 func (u uncachedFile) writePiece(b []byte, offset int64) (int, error) {
 	if aligned(b) {
 		return u.direct.WriteAt(b, offset)
 	}
-	room := rooms.Get().(*room)
-	defer rooms.Put(room)
-	return u.direct.WriteAt(room.bytes[:copy(room.bytes, b)], offset)
+	buffer := pieceBuffers.Get().(*pieceBuffer)
+	defer pieceBuffers.Put(buffer)
+	return u.direct.WriteAt(buffer.bytes[:copy(buffer.bytes, b)], offset)
 }
 
 // Close implements io.Closer.
@@ -114,10 +143,10 @@ func (u uncachedFile) Close() error {
 	return errors.Join(u.osFile.Close(), u.direct.Close())
 }
 
-// rooms have aligned memory for pieces from memory that is not.
-var rooms = sync.Pool{New: func() any { return &room{Aligned(pieceBytes)} }}
+// pieceBuffers pools aligned buffers; a piece of unaligned memory is copied through one.
+var pieceBuffers = sync.Pool{New: func() any { return &pieceBuffer{Aligned(pieceBytes)} }}
 
-type room struct{ bytes []byte }
+type pieceBuffer struct{ bytes []byte }
 
 // Aligned returns n bytes that an uncached file reads or writes without copying them.
 func Aligned(n int) []byte {
