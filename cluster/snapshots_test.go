@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -177,6 +178,7 @@ func TestASnapshotIsWrittenInWholeBlocks(t *testing.T) {
 	var writes []int
 	disk.Inject(func(op faultfs.Op) error {
 		if op.Kind == faultfs.KindWrite {
+			require.True(t, op.Uncached)
 			writes = append(writes, op.Bytes)
 		}
 		return nil
@@ -186,6 +188,16 @@ func TestASnapshotIsWrittenInWholeBlocks(t *testing.T) {
 	for _, n := range writes[:5] {
 		require.Zero(t, n%snapshotAlign)
 	}
+
+	sink, err := s.Create(raft.SnapshotVersionMax, 2, 3, raft.Configuration{}, 1, nil)
+	require.NoError(t, err)
+	w := sink.(*snapshotSink)
+	begin := &w.buf[0]
+	require.Zero(t, reflect.ValueOf(begin).Pointer()%snapshotAlign, "it would be copied")
+	_, err = w.Write(stateAt(2, 3*snapshotBlock))
+	require.NoError(t, err)
+	require.Same(t, begin, &w.buf[0])
+	require.NoError(t, w.Cancel())
 }
 
 // Each operation of taking a snapshot fails, or is where the power goes: what was there before is

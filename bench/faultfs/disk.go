@@ -56,6 +56,9 @@ type Op struct {
 	Name string
 	// Bytes is the length of a read or write.
 	Bytes int
+	// Uncached is true if a file is opened with CreateUncached or OpenReadUncached, or was when it is
+	// read or written.
+	Uncached bool
 }
 
 // ShortWrite, returned by an Inject, lets Keep bytes of a write through and fails it with Err.
@@ -265,9 +268,14 @@ func sortedKeys[V any](m map[string]V) []string {
 
 // begin counts the operation and asks for faults.
 func (d *Disk) begin(kind Kind, name string, bytes int) error {
+	return d.beginOp(Op{Kind: kind, Name: name, Bytes: bytes})
+}
+
+func (d *Disk) beginOp(op Op) error {
 	d.mu.Lock()
 	d.ops++
-	op, inject := Op{N: d.ops, Kind: kind, Name: name, Bytes: bytes}, d.inject
+	op.N = d.ops
+	inject := d.inject
 	d.mu.Unlock()
 	if inject == nil {
 		return nil
@@ -287,17 +295,19 @@ func (d *Disk) MkdirAll(dir string) error {
 }
 
 // Create implements wal.FS. Emptying a file that exists is not synced.
-func (d *Disk) Create(name string) (wal.File, error) { return d.open(KindCreate, name) }
+func (d *Disk) Create(name string) (wal.File, error) { return d.open(KindCreate, name, false) }
 
 // CreateUncached implements wal.FS. What a disk may do to a file's bytes is the same, whichever way
 // they come.
-func (d *Disk) CreateUncached(name string) (wal.File, error) { return d.Create(name) }
+func (d *Disk) CreateUncached(name string) (wal.File, error) {
+	return d.open(KindCreate, name, true)
+}
 
 // Open implements wal.FS.
-func (d *Disk) Open(name string) (wal.File, error) { return d.open(KindOpen, name) }
+func (d *Disk) Open(name string) (wal.File, error) { return d.open(KindOpen, name, false) }
 
-func (d *Disk) open(kind Kind, name string) (wal.File, error) {
-	if err := d.begin(kind, name, 0); err != nil {
+func (d *Disk) open(kind Kind, name string, uncached bool) (wal.File, error) {
+	if err := d.beginOp(Op{Kind: kind, Name: name, Uncached: uncached}); err != nil {
 		return nil, err
 	}
 	d.mu.Lock()
@@ -314,14 +324,16 @@ func (d *Disk) open(kind Kind, name string) (wal.File, error) {
 		node.data = nil
 		node.pending = append(node.pending, change{})
 	}
-	return &file{disk: d, node: node, name: name, boot: d.boots}, nil
+	return &file{disk: d, node: node, name: name, boot: d.boots, uncached: uncached}, nil
 }
 
 // OpenRead implements wal.FS.
 func (d *Disk) OpenRead(name string) (wal.File, error) { return d.Open(name) }
 
 // OpenReadUncached implements wal.FS.
-func (d *Disk) OpenReadUncached(name string) (wal.File, error) { return d.Open(name) }
+func (d *Disk) OpenReadUncached(name string) (wal.File, error) {
+	return d.open(KindOpen, name, true)
+}
 
 // Rename implements wal.FS.
 func (d *Disk) Rename(oldName, newName string) error {

@@ -8,11 +8,16 @@ import (
 
 // file is an open file. After a crash it is dead, like the process that had it.
 type file struct {
-	disk   *Disk
-	node   *inode
-	name   string
-	boot   int
-	closed bool
+	disk     *Disk
+	node     *inode
+	name     string
+	boot     int
+	uncached bool
+	closed   bool
+}
+
+func (f *file) begin(kind Kind, bytes int) error {
+	return f.disk.beginOp(Op{Kind: kind, Name: f.name, Bytes: bytes, Uncached: f.uncached})
 }
 
 // alive is called with the disk's lock held.
@@ -24,7 +29,7 @@ func (f *file) alive() error {
 }
 
 func (f *file) ReadAt(b []byte, offset int64) (int, error) {
-	if err := f.disk.begin(KindRead, f.name, len(b)); err != nil {
+	if err := f.begin(KindRead, len(b)); err != nil {
 		return 0, err
 	}
 	f.disk.mu.Lock()
@@ -44,7 +49,7 @@ func (f *file) ReadAt(b []byte, offset int64) (int, error) {
 
 func (f *file) WriteAt(b []byte, offset int64) (int, error) {
 	keep := len(b)
-	err := f.disk.begin(KindWrite, f.name, len(b))
+	err := f.begin(KindWrite, len(b))
 	var short *ShortWrite
 	switch {
 	case errors.As(err, &short):
@@ -78,7 +83,7 @@ func (f *file) Size() (int64, error) {
 }
 
 func (f *file) Truncate(size int64) error {
-	if err := f.disk.begin(KindTruncate, f.name, 0); err != nil {
+	if err := f.begin(KindTruncate, 0); err != nil {
 		return err
 	}
 	f.disk.mu.Lock()
@@ -94,7 +99,7 @@ func (f *file) Truncate(size int64) error {
 // Sync makes the pending changes durable. One that fails loses them: they stay readable, and no
 // later Sync brings them to the disk. With ErrPowerOff they stay pending, for Crash to decide.
 func (f *file) Sync() error {
-	err := f.disk.begin(KindSync, f.name, 0)
+	err := f.begin(KindSync, 0)
 	f.disk.mu.Lock()
 	defer f.disk.mu.Unlock()
 	if dead := f.alive(); dead != nil {
