@@ -278,7 +278,7 @@ func (s *stores) openKeys(shard Shard, from Segments, on *disk) *keyTier {
 		return nil
 	}
 	s.keys = keyfiles.Open(filepath.Join(s.dir, "keys"), keyfiles.Options{
-		FS: s.files, Journal: machine.Journal(), Read: from.Read, KeyOf: shard.KeyOf,
+		FS: s.files, Journal: machine.Journal(), Lend: from.Lend, KeyOf: shard.KeyOf,
 		Room: on.room,
 	})
 	return &keyTier{Store: s.keys, machine: machine}

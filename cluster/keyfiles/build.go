@@ -76,12 +76,8 @@ func (w *writer) addAll(all []record) error {
 func (s *Store) collect(
 	dst []record, info *journal.SegmentInfo, from uint64,
 ) (_ []record, err error) {
-	data, err := s.opts.Read(journal.PartUsage, info.Number)
-	if err != nil {
-		return dst, err
-	}
 	next := from + uint64(len(dst))
-	err = journal.Scan(data, func(r journal.Record) error {
+	add := func(r journal.Record) error {
 		e, ok, err := s.opts.KeyOf(r)
 		if err != nil || !ok {
 			return err
@@ -94,6 +90,9 @@ func (s *Store) collect(
 		dst = append(dst, made)
 		next++
 		return nil
+	}
+	err = s.opts.Lend(journal.PartUsage, info.Number, func(data []byte) error {
+		return journal.Scan(data, add)
 	})
 	if err == nil && next != info.EventsThrough {
 		err = fmt.Errorf("keyfiles: %s ends at usage event %d, not %d", info, next,

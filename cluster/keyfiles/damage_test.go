@@ -245,7 +245,7 @@ func TestAFileThatCannotBeReadIsMadeAgain(t *testing.T) {
 			return nil
 		})
 		s = Open("/keys", Options{
-			FS: disk, Journal: h.journal, Read: h.read, KeyOf: keyOfRecord,
+			FS: disk, Journal: h.journal, Lend: h.lend, KeyOf: keyOfRecord,
 		})
 		for range 2 {
 			did, err := s.Step(context.Background(), 0, h.through())

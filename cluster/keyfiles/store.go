@@ -32,9 +32,10 @@ type KeyOf func(r journal.Record) (e idempotency.Entry, ok bool, err error)
 type Options struct {
 	// FS is the file system; nil is the real one.
 	FS wal.FS
-	// Journal says which segments there are, Read has the bytes of one, checked.
+	// Journal says which segments there are, Lend gives use the bytes of one, checked, until it
+	// returns, and returns its error.
 	Journal *journal.Journal
-	Read    func(part journal.Part, number uint64) ([]byte, error)
+	Lend    func(part journal.Part, number uint64, use func(data []byte) error) error
 	KeyOf   KeyOf
 	// Room reports whether so many bytes may be written and leave the disk's reserve alone; nil:
 	// always.

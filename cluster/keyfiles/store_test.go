@@ -1,6 +1,7 @@
 package keyfiles
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -87,11 +88,13 @@ func (h *history) through() uint64 {
 
 var errMissing = errors.New("a segment is missing")
 
-func (h *history) read(_ journal.Part, number uint64) ([]byte, error) {
-	if data := h.sealed[number]; data != nil && !h.missing {
-		return data, nil
+func (h *history) lend(_ journal.Part, number uint64, use func(data []byte) error) error {
+	lent := bytes.Clone(h.sealed[number])
+	if lent == nil || h.missing {
+		return errMissing
 	}
-	return nil, errMissing
+	defer clear(lent) // it is not kept
+	return use(lent)
 }
 
 func keyOfRecord(r journal.Record) (e idempotency.Entry, ok bool, err error) {
@@ -104,7 +107,7 @@ func keyOfRecord(r journal.Record) (e idempotency.Entry, ok bool, err error) {
 
 func (h *history) options() Options {
 	return Options{
-		Journal: h.journal, Read: h.read, KeyOf: keyOfRecord, BatchKeys: 400, ShardKeys: 512,
+		Journal: h.journal, Lend: h.lend, KeyOf: keyOfRecord, BatchKeys: 400, ShardKeys: 512,
 	}
 }
 
