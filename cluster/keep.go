@@ -116,8 +116,9 @@ const turnWithin = 500 * time.Millisecond
 // takesTurn reports whether this node writes a snapshot now, after it has logged so many bytes
 // since the last. Members write theirs one after the other: each that does has less of its disk and
 // processors for clients. All write the same log and would want a snapshot at the same moment, so
-// each is content with three quarters of SnapshotBytes and waits for its turn until there are
-// all of them. Two that ask at the same moment may both write; that costs time, and nothing else.
+// each is content with three quarters of SnapshotBytes (the first one of a process with less, see
+// wanted) and waits for its turn until there are all of them. Two that ask at the same moment may
+// both write; that costs time, and nothing else.
 func (k *keeper) takesTurn(logged int64) bool {
 	if logged < k.wanted() {
 		k.progress.turn.Store(turnNone)

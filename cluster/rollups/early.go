@@ -8,9 +8,12 @@ import (
 	"tollgate/engine/rollup"
 )
 
-// maxEarly is how many segments are counted before Step comes to write their files: their cells are
-// in memory.
-const maxEarly = 8
+// No segment is counted early while maxEarly of them wait for Step to write their files, or
+// maxEarlyCells (10 MB).
+const (
+	maxEarly      = 8
+	maxEarlyCells = 1 << 18
+)
 
 // early is what was counted of segments that have no file yet.
 type early struct {
@@ -26,13 +29,22 @@ type counted struct {
 func (e *early) full() bool {
 	e.lock.Lock()
 	defer e.lock.Unlock()
-	return len(e.segments) == maxEarly
+	return e.isFull()
+}
+
+// isFull is full for a holder of the lock.
+func (e *early) isFull() bool {
+	cells := 0
+	for _, c := range e.segments {
+		cells += len(c.cells)
+	}
+	return len(e.segments) >= maxEarly || cells >= maxEarlyCells
 }
 
 func (e *early) put(c counted) {
 	e.lock.Lock()
 	defer e.lock.Unlock()
-	if len(e.segments) < maxEarly {
+	if !e.isFull() {
 		e.segments = append(e.segments, c)
 	}
 }

@@ -184,6 +184,14 @@ func TestSegmentsAreCountedAsTheyAreWritten(t *testing.T) {
 	check(1)
 	h.Count(last.info, []byte("no segment"))
 	require.Empty(t, h.early.segments, "Step reads it, and says what is wrong")
+
+	seal(3 + maxEarly + 4)
+	h.early.segments[0].cells = make([]rollup.Cell, maxEarlyCells)
+	info, before := h.early.segments[0].info, h.counted.Load()
+	h.Count(info, h.sealed[fmt.Sprint(info.Part, info.Number)])
+	require.Equal(t, before, h.counted.Load(), "too many cells wait for Step")
+	h.early.put(counted{})
+	require.Equal(t, 1, len(h.early.segments))
 }
 
 // Whatever was counted, merged, dropped and opened again, sums are those of the journal's records.
