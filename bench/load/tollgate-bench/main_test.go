@@ -1,9 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime/pprof"
 	"testing"
 
 	"github.com/alecthomas/kong"
@@ -84,4 +87,23 @@ func TestPartsOfTheTable(t *testing.T) {
 	err = f.Table.Run(t.Context())
 	require.ErrorContains(t, err, "failover: start a cluster (make build builds it)")
 	require.ErrorContains(t, err, "recover: start a cluster")
+}
+
+// TestFloorIsNotInTheProfileForBuilds: its functions are those of another program.
+func TestFloorIsNotInTheProfileForBuilds(t *testing.T) {
+	profiled := pprof.NewProfile("tollgate/bench/load/tollgate-bench.merged")
+	var reports []load.ProfileReport
+	for i, system := range []string{"tollgate", "floor", "tollgate-leader"} {
+		profiled.Add(i, 0)
+		var b bytes.Buffer
+		require.NoError(t, profiled.WriteTo(&b, 0))
+		report := load.ProfileReport{Profiles: [][]byte{b.Bytes()}}
+		report.System = system
+		reports = append(reports, report)
+	}
+	c := profileCommand{PGO: filepath.Join(t.TempDir(), "default.pgo")}
+	require.NoError(t, c.merge(t.Context(), reports))
+	text, err := exec.CommandContext(t.Context(), "go", "tool", "pprof", "-top", c.PGO).Output()
+	require.NoError(t, err)
+	require.Contains(t, string(text), " of 4 total", "1 of the first, 3 of the last")
 }
