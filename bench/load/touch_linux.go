@@ -12,9 +12,9 @@ import (
 // touchStep is how much memory is asked for at a time.
 const touchStep = 64 << 20
 
-// TouchMemory writes to unused memory, size bytes or half of what there is, and gives it back to the
-// kernel. The host of a virtual machine takes back memory that is free there, and whoever is given
-// a page of it next pays for the host's work: 9 µs in place of 0.3, where this was measured.
+// TouchMemory writes to unused memory, size bytes or half of what there is, and gives it back to
+// the kernel. The host of a virtual machine takes back memory that is free there, and whoever is
+// given a page of it next pays for the host's work: 9 µs in place of 0.3, where this was measured.
 // Without TouchMemory systems that grow would pay for it, and others would not.
 func TouchMemory(ctx context.Context, size uint64) error {
 	unused := ticks(bytes.Fields([]byte(lineOf("/proc/meminfo", "MemFree:"))), 0) << 10
