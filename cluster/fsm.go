@@ -311,7 +311,7 @@ func (r *replica) describe(segments []journal.SegmentInfo) content {
 func (r *replica) noteRestored() {
 	var segments []journal.SegmentInfo
 	if j := r.machine.Journal(); j != nil {
-		segments = j.Begin().Segments()
+		segments = j.Manifest()
 	}
 	c := r.describe(segments)
 	r.content.Store(&c)

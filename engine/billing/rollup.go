@@ -464,7 +464,7 @@ func (m *journalReader) UsageTotals(src rollup.Source, q *UsageQuery) (t Totals,
 // checksKept returns the instant on an environment's clock from which the journal has all its
 // checks. That clock never falls behind log time, so dropped checks are earlier on it.
 func (m *journalReader) checksKept(env uint32) int64 {
-	view := m.Journal().View()[journal.PartAudit]
+	view := m.Journal().Outline()[journal.PartAudit]
 	e := m.state.Load().Environment(env)
 	if e == nil || view.First == 1 {
 		return math.MinInt64

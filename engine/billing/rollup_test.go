@@ -970,3 +970,25 @@ func BenchmarkUsageByPrice(b *testing.B) {
 		})
 	}
 }
+
+// TestStatsKeepNoMemoryOfTheJournal: metrics are scraped all the time, and memory is used again.
+func TestStatsKeepNoMemoryOfTheJournal(t *testing.T) {
+	m := billing.NewCutting(4 << 10)
+	l := enginetest.NewLog(m, enginetest.Epoch)
+	enginetest.NewAccount(l, enginetest.TokenPlan())
+	enginetest.NewCustomer(l, "ada", "llm-team")
+	var memory []*byte
+	for i := 0; len(memory) < 3; i++ {
+		u := enginetest.Usage(l, strconv.Itoa(i), "ada", "input-tokens", 1)
+		l.DoPayload(billing.KindRecordUsage, u.Seal(nil))
+		stats := m.Stats().Journal[journal.PartUsage]
+		require.NotZero(t, stats.Bytes)
+		require.EqualValues(t, enginetest.Epoch, stats.OldestAt)
+		for j := range l.Applied.Sealed {
+			memory = append(memory, &l.Applied.Sealed[j].Data[0])
+			l.Applied.Sealed[j].Release()
+		}
+	}
+	require.Same(t, memory[0], memory[1])
+	require.Same(t, memory[1], memory[2])
+}

@@ -45,10 +45,10 @@ type PartBytes struct {
 
 // journalStats describes the parts of the journal.
 func (m *journalReader) journalStats() (list []JournalStats, tails uint64) {
-	for p, v := range m.journal.View() {
+	for p, v := range m.journal.Outline() {
 		s := JournalStats{
 			Part: journal.Part(p).String(), Segments: uint64(len(v.Segments)),
-			Bytes: uint64(len(v.Tail)),
+			Bytes: uint64(v.TailBytes),
 		}
 		for i := range v.Segments {
 			s.Bytes += v.Segments[i].Length
@@ -56,7 +56,7 @@ func (m *journalReader) journalStats() (list []JournalStats, tails uint64) {
 		if at, ok := v.OldestAt(); ok {
 			s.OldestAt = at
 		}
-		list, tails = append(list, s), tails+uint64(cap(v.Tail))
+		list, tails = append(list, s), tails+uint64(v.TailBytes)
 	}
 	return list, tails
 }

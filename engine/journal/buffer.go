@@ -40,13 +40,20 @@ func (b *buffer) populate(n int) {
 }
 
 // spares is memory that can be used again: as much as there are tails.
-type spares [partCount]atomic.Pointer[buffer]
+type spares struct {
+	length int // of each; a tail that grew has another, and is left to the collector
+	kept   [partCount]atomic.Pointer[buffer]
+}
 
-// give keeps the memory of a buffer that was freed, if there is room for it.
+// give keeps the memory of a buffer that was freed, if it is of the right length and there is room
+// for it.
 func (s *spares) give(b *buffer) {
+	if len(b.data) != s.length {
+		return
+	}
 	again := &buffer{data: b.data, paged: b.paged}
-	for i := range s {
-		if s[i].CompareAndSwap(nil, again) {
+	for i := range s.kept {
+		if s.kept[i].CompareAndSwap(nil, again) {
 			return
 		}
 	}
@@ -54,9 +61,9 @@ func (s *spares) give(b *buffer) {
 
 // take returns memory of a length: a spare one, or new.
 func (s *spares) take(length int) *buffer {
-	for i := range s {
-		b := s[i].Load()
-		if b != nil && len(b.data) == length && s[i].CompareAndSwap(b, nil) {
+	for i := range s.kept {
+		b := s.kept[i].Load()
+		if b != nil && len(b.data) == length && s.kept[i].CompareAndSwap(b, nil) {
 			return b
 		}
 	}

@@ -166,7 +166,8 @@ func (j *Journal) Restore(r io.Reader) error {
 		if len(r.tail) > 0 {
 			t.memory = &buffer{data: r.tail[:cap(r.tail)], paged: len(r.tail)}
 		}
-		v[i].first, v[i].segments, v[i].memory = r.first, r.segments, t.memory
+		v[i].first, v[i].segments = r.first, r.segments
+		v[i].memory, v[i].tailAt = t.memory, r.base.at
 		v[i].length.Store(int64(len(r.tail)))
 	}
 	j.view.Store(v)

@@ -51,6 +51,7 @@ type partView struct {
 	segments []SegmentInfo
 	sealed   Segment      // the newest segment with its bytes; zero when there is none here
 	memory   *buffer      // of the tail; nil while it is empty
+	tailAt   int64        // time of the tail's first record
 	length   atomic.Int64 // bytes of it that hold whole entries
 }
 
@@ -68,8 +69,12 @@ type PartView struct {
 	// segment was stored finds it. Its Number is 0 when it is not here: after a restore, and once
 	// its store has released it.
 	Sealed Segment
-	// Tail is the open segment so far: whole entries only. Its bytes never change.
-	Tail []byte
+	// Tail is the open segment so far: whole entries only. Its bytes never change. TailBytes is its
+	// length, which an Outline has, too.
+	Tail      []byte
+	TailBytes int
+
+	tailAt int64
 }
 
 // OldestAt is the time of the part's first record; false when there is none.
@@ -77,11 +82,7 @@ func (v *PartView) OldestAt() (ms int64, ok bool) {
 	if len(v.Segments) > 0 {
 		return v.Segments[0].MinAt, true
 	}
-	if len(v.Tail) == 0 {
-		return 0, false
-	}
-	rd, err := NewReader(v.Tail)
-	return rd.base.at, err == nil
+	return v.tailAt, v.TailBytes > 0
 }
 
 // New makes an empty journal.
@@ -91,6 +92,7 @@ func New() *Journal { return NewCutting(SegmentBytes) }
 // replicas of a machine have the same one. Tests have short ones.
 func NewCutting(length int) *Journal {
 	j, v := &Journal{cut: length}, &view{}
+	j.spare.length = j.room()
 	for _, p := range Parts() {
 		j.tails[p].reset(SegmentInfo{Part: p, Number: 1})
 		v[p].first = 1
@@ -120,7 +122,8 @@ func (j *Journal) publish(p Part, change func(v *partView)) {
 	old, next := j.view.Load(), &view{}
 	for i := range next {
 		from, to := &old[i], &next[i]
-		to.first, to.segments, to.sealed, to.memory = from.first, from.segments, from.sealed, from.memory
+		to.first, to.segments, to.sealed = from.first, from.segments, from.sealed
+		to.memory, to.tailAt = from.memory, from.tailAt
 		to.length.Store(from.length.Load())
 	}
 	change(&next[p])
@@ -175,7 +178,7 @@ func (j *Journal) begin(t *tail, r Record) {
 	t.memory = j.spare.take(capacity)
 	t.buf = appendHeader(t.memory.data[:0], t.open.Part, t.open.Number, t.base)
 	j.publish(t.open.Part, func(v *partView) {
-		v.memory = t.memory
+		v.memory, v.tailAt = t.memory, r.At
 		v.length.Store(0)
 	})
 }
@@ -242,7 +245,8 @@ func (j *Journal) seal(t *tail) Segment {
 	})
 	j.publish(info.Part, func(v *partView) {
 		// Appending in place is safe: readers hold a header with the old length.
-		v.segments, v.sealed, v.memory = append(v.segments, info), sealed, nil
+		v.segments, v.sealed = append(v.segments, info), sealed
+		v.memory, v.tailAt = nil, 0
 		v.length.Store(0)
 	})
 	return sealed
@@ -319,7 +323,7 @@ func (v *view) shared() (out View, ok bool) {
 			if !p.memory.share() {
 				return out, false
 			}
-			n := p.length.Load()
+			n := out[i].TailBytes
 			out[i].Tail = p.memory.data[:n:n]
 		}
 		if p.sealed.Share() {
@@ -340,7 +344,20 @@ func (j *Journal) Outline() (out View) {
 }
 
 func (p *partView) outline() PartView {
-	return PartView{First: p.first, Segments: p.segments[:len(p.segments):len(p.segments)]}
+	return PartView{
+		First: p.first, Segments: p.segments[:len(p.segments):len(p.segments)],
+		TailBytes: int(p.length.Load()), tailAt: p.tailAt,
+	}
+}
+
+// Sealed returns a segment with its bytes, which may be kept, if it is the newest of its part and
+// View still has them. Any goroutine.
+func (j *Journal) Sealed(info SegmentInfo) (s Segment, ok bool) {
+	s = j.view.Load()[info.Part].sealed
+	if s.SegmentInfo != info || !s.Share() {
+		return Segment{}, false
+	}
+	return s, true
 }
 
 // Manifest lists the sealed segments of both parts, oldest first. Any goroutine. Callers that need
