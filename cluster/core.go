@@ -28,7 +28,7 @@ type Segments interface {
 	Missing() []journal.SegmentInfo
 	Read(part journal.Part, number uint64) ([]byte, error)
 	Lend(part journal.Part, number uint64, use func(data []byte) error) error
-	Tell(f func(info journal.SegmentInfo, data []byte))
+	OnWritten(f func(info journal.SegmentInfo, data []byte))
 	Hold() (end func())
 	Copy(info journal.SegmentInfo) ([]byte, error)
 	Sweep() error

@@ -293,7 +293,7 @@ func (s *stores) openRollups(shard Shard, from Segments, on *disk) *rollups.Stor
 		FS: s.files, Journal: shard.Machine.Journal(), Lend: from.Lend, Count: shard.Count,
 		CountVersions: shard.CountVersions, Room: on.room,
 	})
-	from.Tell(s.rollups.Count)
+	from.OnWritten(s.rollups.Count)
 	return s.rollups
 }
 

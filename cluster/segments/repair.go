@@ -73,13 +73,13 @@ func (s *Store) scrubOne(info journal.SegmentInfo) bool {
 	seg := s.lookup(info)
 	seg.lock.Lock()
 	if seg.state == stored || seg.state == unchecked {
-		room := readingRooms.Get().(*readingRoom)
+		buf := readBuffers.Get().(*readBuffer)
 		// Damage is kept in the segment's state and reported to Options.Damaged.
-		_, err := s.loadLocked(seg, s.opts.FS.OpenReadUncached, room)
+		_, err := s.loadLocked(seg, s.opts.FS.OpenReadUncached, buf)
 		if err != nil && !errors.Is(err, ErrDropped) {
 			seg.state = damaged
 		}
-		readingRooms.Put(room)
+		readBuffers.Put(buf)
 	}
 	seg.lock.Unlock()
 	pace := time.Duration(float64(info.Length) / scrubPace * 1e9)

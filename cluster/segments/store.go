@@ -91,9 +91,9 @@ type Store struct {
 	// changed is closed, and made anew, whenever a segment becomes durable or is dropped.
 	changed chan struct{}
 
-	cache indexCache
-	tails [2]tailIndex // by part
-	tell  atomic.Pointer[func(journal.SegmentInfo, []byte)]
+	cache     indexCache
+	tails     [2]tailIndex // by part
+	onWritten atomic.Pointer[func(journal.SegmentInfo, []byte)]
 }
 
 // key names a segment.
@@ -237,14 +237,16 @@ func (seg *segment) bytes() []byte {
 	return seg.sealed.Data
 }
 
-// release ends the time in which a segment is in memory: data, which was written, may be used
-// again unless someone reads it.
+// release lets go of the segment's bytes. If they are data, which was just written, the journal may
+// reuse their buffer, unless a reader shares it.
 func (seg *segment) release(next state, data []byte) {
 	seg.lock.Lock()
 	defer seg.lock.Unlock()
 	held := seg.sealed
 	seg.state, seg.sealed = next, journal.Segment{}
-	if len(held.Data) > 0 && &held.Data[0] == &data[0] { // and not what came meanwhile
+	// Repair may have stored other bytes of this segment while the journal's were still queued: those
+	// are not released, since the writer may be reading them.
+	if len(held.Data) > 0 && &held.Data[0] == &data[0] {
 		held.Release()
 	}
 }
@@ -310,8 +312,8 @@ func (s *Store) store(seg *segment, data []byte) error {
 	if err := s.storeIndex(seg, data, there); err != nil {
 		return err
 	}
-	if tell := s.tell.Load(); tell != nil && !there {
-		(*tell)(seg.info, data)
+	if f := s.onWritten.Load(); f != nil && !there {
+		(*f)(seg.info, data)
 	}
 	seg.release(stored, data)
 	s.wake()
@@ -367,32 +369,32 @@ func (s *Store) has(info journal.SegmentInfo, data []byte) (same bool) {
 	return true
 }
 
-// readingRooms are memory that segments are read into by whoever does not keep their bytes: new
-// memory for each costs more than reading it. The collector takes it back when no segment was read
-// for two of its rounds.
-var readingRooms = sync.Pool{New: func() any { return new(readingRoom) }}
+// readBuffers are memory that segments are read into by whoever does not keep their bytes: new
+// memory for each costs more than reading it. The garbage collector frees it after two cycles
+// without use.
+var readBuffers = sync.Pool{New: func() any { return new(readBuffer) }}
 
-type readingRoom struct{ data []byte }
+type readBuffer struct{ data []byte }
 
-// ofLength returns n bytes, whatever they are; a nil room has new ones.
-func (r *readingRoom) ofLength(n uint64) []byte {
-	if r == nil {
+// ofLength returns n bytes, whatever they are; a nil buffer has new ones.
+func (b *readBuffer) ofLength(n uint64) []byte {
+	if b == nil {
 		return make([]byte, n)
 	}
-	if n > uint64(cap(r.data)) {
+	if n > uint64(cap(b.data)) {
 		const step = 1 << 20 // segments differ in length by little
-		r.data = wal.Aligned(int(n/step*step + step))
+		b.data = wal.Aligned(int(n/step*step + step))
 	}
-	return r.data[:n]
+	return b.data[:n]
 }
 
 // opener is one of the ways of a wal.FS to open a file: uncached for one pass over it, else so that
 // it can be read again from the page cache.
 type opener func(name string) (wal.File, error)
 
-// readFile reads a segment's file, which may be damaged, into room.
+// readFile reads a segment's file, which may be damaged, into buf.
 func (s *Store) readFile(
-	info journal.SegmentInfo, open opener, room *readingRoom,
+	info journal.SegmentInfo, open opener, buf *readBuffer,
 ) (data []byte, err error) {
 	f, err := open(s.path(keyOf(info), ".seg"))
 	if err != nil {
@@ -409,7 +411,7 @@ func (s *Store) readFile(
 	if size != int64(info.Length) {
 		return nil, fmt.Errorf("%w: %s has %d of %d bytes", ErrDamaged, info, size, info.Length)
 	}
-	data = room.ofLength(info.Length)
+	data = buf.ofLength(info.Length)
 	if _, err := f.ReadAt(data, 0); err != nil {
 		return nil, err
 	}
@@ -423,14 +425,14 @@ func (s *Store) load(seg *segment) ([]byte, error) {
 	return s.loadLocked(seg, s.opts.FS.OpenRead, nil)
 }
 
-func (s *Store) loadLocked(seg *segment, open opener, room *readingRoom) ([]byte, error) {
+func (s *Store) loadLocked(seg *segment, open opener, buf *readBuffer) ([]byte, error) {
 	if data := seg.bytes(); data != nil {
 		return data, nil
 	}
 	if seg.state == absent {
 		return nil, fmt.Errorf("%w: %s", ErrMissing, seg.info)
 	}
-	data, err := s.readFile(seg.info, open, room)
+	data, err := s.readFile(seg.info, open, buf)
 	if err == nil && xxhash.Sum64(data) != seg.info.Hash {
 		err = fmt.Errorf("%w: %s", ErrDamaged, seg.info)
 	}
@@ -455,9 +457,9 @@ func (s *Store) check(seg *segment) error {
 	if seg.state == stored || seg.state == pending {
 		return nil
 	}
-	room := readingRooms.Get().(*readingRoom)
-	defer readingRooms.Put(room)
-	_, err := s.loadLocked(seg, s.opts.FS.OpenReadUncached, room)
+	buf := readBuffers.Get().(*readBuffer)
+	defer readBuffers.Put(buf)
+	_, err := s.loadLocked(seg, s.opts.FS.OpenReadUncached, buf)
 	return err
 }
 
@@ -529,10 +531,10 @@ func (s *Store) Lend(part journal.Part, number uint64, use func(data []byte) err
 	if err != nil {
 		return err
 	}
-	room := readingRooms.Get().(*readingRoom)
-	defer readingRooms.Put(room)
+	buf := readBuffers.Get().(*readBuffer)
+	defer readBuffers.Put(buf)
 	seg.lock.Lock()
-	data, err := s.loadLocked(seg, s.opts.FS.OpenReadUncached, room)
+	data, err := s.loadLocked(seg, s.opts.FS.OpenReadUncached, buf)
 	seg.lock.Unlock()
 	if err != nil {
 		return err
@@ -555,9 +557,9 @@ func (s *Store) listed(part journal.Part, number uint64) (*segment, error) {
 	return s.find(view.Segments[number-view.First]), nil
 }
 
-// Tell has f called with each segment that is written, while its bytes are in memory. f must not
-// keep them, and the next segment waits for it.
-func (s *Store) Tell(f func(info journal.SegmentInfo, data []byte)) { s.tell.Store(&f) }
+// OnWritten has f called with each segment that is written, while its bytes are in memory. f must
+// not keep them, and the next segment waits for it.
+func (s *Store) OnWritten(f func(info journal.SegmentInfo, data []byte)) { s.onWritten.Store(&f) }
 
 // find is lookup that knows a segment whose Put is on the way.
 func (s *Store) find(info journal.SegmentInfo) *segment {
@@ -568,7 +570,7 @@ func (s *Store) find(info journal.SegmentInfo) *segment {
 	if known {
 		return seg
 	}
-	if sealed := s.journal.View()[info.Part].Sealed; sealed.SegmentInfo == info {
+	if sealed, ok := s.journal.Sealed(info); ok {
 		seg.hold(sealed)
 	}
 	return seg

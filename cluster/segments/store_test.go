@@ -194,10 +194,10 @@ func TestWhatIsThereIsNotWrittenAgain(t *testing.T) {
 	damaged := filepath.Join(dir, "usage-0000000002.idx")
 	require.NoError(t, os.WriteFile(damaged, []byte("x"), 0o600))
 	again := open(t, dir, Options{FS: fs}) // replays its log
-	var told []uint64
-	again.store.Tell(func(info journal.SegmentInfo, data []byte) {
+	var written []uint64
+	again.store.OnWritten(func(info journal.SegmentInfo, data []byte) {
 		require.EqualValues(t, info.Hash, xxhash.Sum64(data))
-		told = append(told, info.Number)
+		written = append(written, info.Number)
 	})
 	require.NoFileExists(t, filepath.Join(dir, "usage-0000000009.seg.tmp"))
 	var renamed atomic.Int64
@@ -206,14 +206,14 @@ func TestWhatIsThereIsNotWrittenAgain(t *testing.T) {
 	again.seal()
 	require.NoError(t, again.store.WaitDurable(t.Context(), again.journal.Manifest()))
 	require.EqualValues(t, 1, renamed.Load(), "only the side index that is damaged")
-	require.Empty(t, told)
+	require.Empty(t, written)
 	require.Equal(t, h.journal.Manifest(), again.journal.Manifest())
 	list, err := again.store.List(everything)
 	require.NoError(t, err)
 	require.Len(t, list, int(again.index))
 	again.seal()
 	require.NoError(t, again.store.Close())
-	require.Equal(t, []uint64{3}, told)
+	require.Equal(t, []uint64{3}, written)
 	renamed.Store(1)
 
 	damaged = filepath.Join(dir, "usage-0000000001.seg")
@@ -471,13 +471,16 @@ func TestLentBytesAreThoseOfTheSegment(t *testing.T) {
 func TestBytesReadFromMemoryAreNotUsedAgain(t *testing.T) {
 	h := open(t, t.TempDir(), Options{})
 	defer func() { require.NoError(t, h.store.Close()) }()
+	entry := func() []journal.Segment {
+		h.index++
+		h.journal.Append(journal.Record{
+			Kind: journal.KindUsage, Index: h.index, Owner: 1, Payload: make([]byte, 1<<20),
+		})
+		return h.journal.EndEntry(h.index, nil)
+	}
 	cut := func() journal.Segment {
 		for {
-			h.index++
-			h.journal.Append(journal.Record{
-				Kind: journal.KindUsage, Index: h.index, Owner: 1, Payload: make([]byte, 1<<20),
-			})
-			if sealed := h.journal.EndEntry(h.index, nil); len(sealed) > 0 {
+			if sealed := entry(); len(sealed) > 0 {
 				h.store.Put(sealed[0])
 				return sealed[0]
 			}
@@ -486,10 +489,22 @@ func TestBytesReadFromMemoryAreNotUsedAgain(t *testing.T) {
 	durable := func() {
 		require.NoError(t, h.store.WaitDurable(t.Context(), h.journal.Manifest()))
 	}
-	cut() // the first tail has grown to its length
+	first := cut() // its tail has grown to the length of the others
 	durable()
+	require.Empty(t, entry())
+	set := func(to state) {
+		seg := h.store.lookup(first.SegmentInfo)
+		seg.lock.Lock()
+		defer seg.lock.Unlock()
+		seg.state = to
+	}
+	set(absent)
+	require.Len(t, h.store.Missing(), 1)
 	unread := cut()
+	require.Len(t, h.store.Missing(), 1, "that reads no other segment")
+	set(stored)
 	durable()
+	require.Same(t, &first.Data[0], &unread.Data[0])
 	h.store.writing.Lock()
 	sealed := cut()
 	require.Same(t, &unread.Data[0], &sealed.Data[0], "what no one read is used again")
