@@ -367,7 +367,10 @@ func TestQueueGivesUpAtEachDeadline(t *testing.T) {
 			require.True(t, calls[after].gone)
 		}
 		require.False(t, settled(frame))
-		require.True(t, q.rings.IsZero(), "nothing is left to wait for")
+		q.mu.Lock()
+		rings := q.rings
+		q.mu.Unlock()
+		require.True(t, rings.IsZero(), "nothing is left to wait for")
 		late := add(6*time.Second, true, 3, 7)
 		<-late.done
 		require.Equal(t, 6*time.Second, time.Since(begin))

@@ -454,7 +454,7 @@ func TestHealthAndMetrics(t *testing.T) {
 	a = open("/leader")
 	require.Equal(t, 503, a.status)
 	require.Equal(t, map[string]any{"status": "not leader", "reasons": []any{map[string]any{
-		"cause": "not_leader", "group": "billing", "text": "another node leads",
+		"cause": "not_leader", "group": "billing", "text": "this node does not lead",
 	}}}, a.body)
 	require.Equal(t, 400, open("/leader?exclude=not_leader").status)
 	require.Equal(t, "n1", n.call("GET", "cluster", "").is(200, "").data()["nodeId"])
