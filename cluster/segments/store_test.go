@@ -506,6 +506,8 @@ func TestBytesReadFromMemoryAreNotUsedAgain(t *testing.T) {
 	durable()
 	require.Same(t, &first.Data[0], &unread.Data[0])
 	h.store.writing.Lock()
+	write := sync.OnceFunc(h.store.writing.Unlock)
+	defer write() // or Close would wait where an assertion fails
 	sealed := cut()
 	require.Same(t, &unread.Data[0], &sealed.Data[0], "what no one read is used again")
 	read, err := h.store.Read(journal.PartUsage, sealed.Number)
@@ -514,7 +516,7 @@ func TestBytesReadFromMemoryAreNotUsedAgain(t *testing.T) {
 	run := &segmentRun{store: h.store, seg: h.store.lookup(sealed.SegmentInfo)}
 	require.NoError(t, run.openSegment())
 	require.Same(t, &sealed.Data[0], &run.data[0])
-	h.store.writing.Unlock()
+	write()
 	for range 3 {
 		durable()
 		require.NotSame(t, &sealed.Data[0], &cut().Data[0])
