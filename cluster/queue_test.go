@@ -48,7 +48,7 @@ func settled(t *ticket) bool {
 	}
 }
 
-// giveUp ends a ticket's call as its deadline does; false if nobody waits any more.
+// giveUp ends a ticket's call as its deadline does; false if no call waits for it.
 func giveUp(q *queue, t *ticket) bool {
 	t.timed, t.deadline = true, time.Now()
 	q.expire()
@@ -338,7 +338,7 @@ func TestQueueWithdraws(t *testing.T) {
 }
 
 // TestQueueGivesUpAtEachDeadline: one alarm serves all calls, whichever is earlier, in flight or
-// not. A frame is nobody's call.
+// not. A frame belongs to no call.
 func TestQueueGivesUpAtEachDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, _ := testQueue(queueLimits{
