@@ -33,7 +33,7 @@ func TouchMemory(ctx context.Context, size uint64) error {
 	if unmapped := unix.Munmap(memory); err == nil {
 		err = unmapped
 	}
-	if err != nil && !errors.Is(err, unix.EINVAL) { // before Linux 5.14 there is no such call
+	if err != nil && !errors.Is(err, unix.EINVAL) { // Linux before 5.14 lacks it
 		return fmt.Errorf("touch free memory: %w", err)
 	}
 	return ctx.Err()

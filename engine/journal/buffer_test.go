@@ -26,7 +26,7 @@ func TestMemoryOfAReleasedSegmentIsUsedAgain(t *testing.T) {
 	memory := &first.Data[0]
 	first.Release()
 	first.Release()
-	require.False(t, first.Share(), "it is nobody's to read")
+	require.False(t, first.Share(), "its memory was released")
 	view := j.View()[journal.PartUsage]
 	require.Len(t, view.Segments, 1)
 	require.Zero(t, view.Sealed, "nor is it shown")

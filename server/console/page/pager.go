@@ -6,7 +6,7 @@ import (
 )
 
 // Pager is the way to the first and to the next page of a list, and how many rows this one has.
-// An empty address means that there is no such page.
+// An address is empty if the list has no such page.
 type Pager struct{ First, Next, Count string }
 
 // Of is the pager of a page that has so many rows; what is the name of one.
