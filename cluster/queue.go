@@ -411,6 +411,11 @@ func (q *queue) owner(data []byte) *batch {
 	return nil
 }
 
+// alarmApart is how far two rings are apart at least, so that calls whose deadlines follow closely,
+// as they do without a leader, are looked through together and not each by itself under the lock. A
+// call may be given up so much late.
+const alarmApart = 2 * time.Millisecond
+
 // ring sets the alarm. The caller holds the lock.
 func (q *queue) ring(at time.Time, after time.Duration) {
 	q.rings = at
@@ -443,7 +448,7 @@ func (q *queue) expire() {
 		}
 	}
 	if q.rings = next; !next.IsZero() {
-		q.ring(next, next.Sub(now))
+		q.ring(next, max(next.Sub(now), alarmApart))
 	}
 }
 

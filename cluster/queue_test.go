@@ -363,7 +363,11 @@ func TestQueueGivesUpAtEachDeadline(t *testing.T) {
 		}
 		for _, after := range slices.Sorted(maps.Keys(calls)) {
 			<-calls[after].done
-			require.Equal(t, after, time.Since(begin))
+			late := time.Duration(0)
+			if after == 4*time.Second+1 { // it is looked for with others that may follow
+				late = alarmApart - 1
+			}
+			require.Equal(t, after+late, time.Since(begin))
 			require.True(t, calls[after].gone)
 		}
 		require.False(t, settled(frame))
